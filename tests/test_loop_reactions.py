@@ -15,19 +15,15 @@ def balance(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, ud
     """Largest lack of force or moment at any body, given the reactions at all joints, springs included by hand."""
     m = system.model.mechanism
     reactions = system.reactions(q, u, tau, udot=udot)
-    tree = system.model.tree
-    tree_child = {tree.joint_names[k]: tree.link_names[k] for k in range(1, tree.n + 1)}
     total = {b.name: np.zeros(6) for b in m.bodies} | {"ground": np.zeros(6)}  # about the world's origin
     for record in m.joints:
         names = [b.name for b in (m.ground, *m.bodies)]
-        outboard = tree_child.get(record.name, names[record.child])
-        other = names[record.parent] if outboard == names[record.child] else names[record.child]
-        pose_on = record.child_pose if outboard == names[record.child] else record.parent_pose
-        pose = system.pose(q, outboard)
-        point = pose.position + pose.rotation @ np.array(pose_on.position, dtype=float)
+        child, other = names[record.child], names[record.parent]
+        pose = system.pose(q, child)
+        point = pose.position + pose.rotation @ np.array(record.child_pose.position, dtype=float)
         moment, force = pose.rotation @ reactions[record.name][:3], pose.rotation @ reactions[record.name][3:]
         wrench = np.concatenate([moment + np.cross(point, force), force])
-        total[outboard] += wrench
+        total[child] += wrench
         total[other] -= wrench
     for s in m.springs:
         names = [b.name for b in (m.ground, *m.bodies)]

@@ -138,12 +138,14 @@ def test_power_balance(tree: Tree) -> None:
 def reaction(m: bc.Mechanism, system: bc.System, s: State, part: Part, i: int, wrench: Floats
              ) -> tuple[Floats, Floats, Floats]:
     """Point, moment and force, in the world, of what joint i exerts on body i, from its documented frame:
-    about the joint's origin on the outboard body, in that body's axes."""
-    record = m.joint(f"j{i}")
-    pose = record.parent_pose if part.backwards else record.child_pose
-    there = system.pose(s.q, f"b{i}", t=s.t)
-    rotation, position = there.rotation, there.position
-    return position + rotation @ np.array(pose.position), rotation @ wrench[:3], rotation @ wrench[3:]
+    about the joint's origin on its child, in the axes of that; body i is the parent of joints that are backwards."""
+    record, sign = m.joint(f"j{i}"), -1.0 if part.backwards else 1.0
+    rotation, position = np.eye(3), np.zeros(3)
+    if record.child:
+        there = system.pose(s.q, m.bodies[record.child - 1].name, t=s.t)
+        rotation, position = there.rotation, there.position
+    return (position + rotation @ np.array(record.child_pose.position), sign * (rotation @ wrench[:3]),
+            sign * (rotation @ wrench[3:]))
 
 
 @examples(60)
@@ -186,11 +188,9 @@ def test_reactions_contain_the_joint_forces(tree: Tree) -> None:
     at = 0
     for name, wrench in system.reactions(s.q, s.u, s.tau, t=s.t).items():
         assert np.array_equal(wrench, given_udot[name])
-    for i, record in enumerate(m.joints):
+    for record in m.joints:
         if type(record.joint).__name__ in ("Revolute", "Prismatic"):
-            back = tree.parts[i].backwards
-            pose = record.parent_pose if back else record.child_pose
-            axis = (pose.rotation @ record.joint.axis) * (-1.0 if back else 1.0)
+            axis = record.child_pose.rotation @ record.joint.axis
             part = slice(0, 3) if type(record.joint).__name__ == "Revolute" else slice(3, 6)
             wrench = given_udot[record.name]
             close(axis @ wrench[part], forces[at], wrench, tolerance=1e-11 * max(1.0, condition(system, s) * 1e-4))

@@ -79,7 +79,7 @@ def element_wrenches(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: n
     >>> bc.analyze.element_wrenches(bc.compile(m), [0.0], [0.0]).shape
     (1, 6)
     """
-    return force_elements.element_wrenches(system.plans, q, u, t=t)
+    return system.model.of_described(force_elements.element_wrenches(system.plans, q, u, t=t))
 
 
 @of_motion()
@@ -97,7 +97,7 @@ def body_energies(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.
         raise NotYetError("body_energies does not cover bodies that deform; see kinetic_energy and potential_energy")
     kinetic, potential = [], []
     gravity = np.asarray(system.model.values_of(system.model.tree.gravity))
-    for body in system.model.mechanism.bodies:
+    for body in system.model.described.bodies:
         made = body.inertia
         numbers = np.asarray(system.model.values_of((made.mass, *made.com, *made.inertia)))
         mass, com, six = numbers[..., 0], numbers[..., 1:4], numbers[..., 4:]

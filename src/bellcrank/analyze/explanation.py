@@ -124,7 +124,7 @@ def explain(system: System) -> Explanation:
     >>> print(str(bc.analyze.explain(bc.compile(bc.load("four_bar")))).splitlines()[-1])
     independent speeds: A.angle (largest pivots at a general position near the neutral one)
     """
-    mechanism, tree = system.model.mechanism, system.model.tree
+    mechanism, tree = system.model.described, system.model.tree
     names = ["ground", *(b.name for b in mechanism.bodies)]
     plan, problem, place = None, "", system.neutral()
     if tree.looped:

@@ -142,8 +142,8 @@ def _unknown(kind: str, name: str, known: Mapping[str, int]) -> str:
 def _of_body(system: System, name: str) -> str:
     """Which joint is meant where a body is named."""
     head, dot, rest = name.rpartition(".") if "." in name else (name, "", "")
-    names = ["ground", *(b.name for b in system.model.mechanism.bodies)]
-    joints = [r.name for r in system.model.mechanism.joints if r.joint.nu and head == names[r.child]]
+    names = ["ground", *(b.name for b in system.model.described.bodies)]
+    joints = [r.name for r in system.model.described.joints if r.joint.nu and head == names[r.child]]
     return f"; {head!r} is a body, which the joint {joints[0]!r} moves: {joints[0]}{dot}{rest}=..." if joints else ""
 
 

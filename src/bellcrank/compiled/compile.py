@@ -48,8 +48,8 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the
     actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the constraints
     of the multiplier methods. Actuated joints keep their coordinates wherever a loop is cut, as those do that have
-    actuators, rotors, couplers or prescribed motions, or that sums and laws name: the joint then moves a body of its
-    own, "joint.carrier", and a weld beside it, "joint.closing", is what is cut.
+    actuators, rotors, couplers or prescribed motions, or that sums and laws name: the joint then moves a link of its
+    own, which is no body of the machine, and a weld beside it, "joint.closing", is what is cut.
 
     `lock` names joints that stay where q says (see `System.lock`); ``lock="massless"`` locks those that nothing
     resists, such as joints of links without mass at the ends of robots.

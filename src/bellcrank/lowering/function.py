@@ -115,7 +115,7 @@ class Function:
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
                 "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
-                "reactions": 6 * (tree.n + len(tree.closures)), "rows": row_count(tree),
+                "reactions": 6 * len(tree.loaded_names), "rows": row_count(tree),
                 "closures": self.width * len(tree.closures), "elements": self.width * len(element_parts(tree)),
                 "matrix": tree.nu * tree.nu, "columns": tree.nu * tree.nu, "totals": self.width}[self.layout]
 

@@ -223,7 +223,7 @@ def given_wrenches(system: Machine, joint: str, forces: Floats, q: Floats, t: np
     point = world([cut.point])[..., 0, :] + system.model.tree.ground_shift
     own = np.concatenate([(world([getattr(c, part) for c in cut.columns]) * forces[..., None]).sum(axis=-2)
                           for part in ("moment", "force")], axis=-1)
-    bodies = np.zeros((*lead, len(system.body_names), 6))
+    bodies = np.zeros((*lead, len(system.model.tree.body_names) - 1, 6))
     for index, sign in ((record.parent, -1.0), (record.child, 1.0)):
         if index:
             arm = point - system.pose(q, system.model.tree.body_names[index], t=t).position

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import by_name, flat, wrench_array
+from bellcrank.arrays import by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
@@ -168,7 +168,7 @@ class Drive:
     def _wrenches(self, system: Machine, answer: Any) -> list[Any]:
         if not isinstance(answer, Mapping):
             raise ModelError("wrenches: a traced function must return a mapping {body: six numbers}")
-        rows: list[list[Any]] = [[0.0] * 6 for _ in system.body_names]
+        rows: list[list[Any]] = [[0.0] * 6 for _ in system.model.tree.body_names[1:]]
         for body, six in answer.items():
             if body not in system.body_names:
                 raise ModelError(f"wrenches: no body {body!r} in {system.model.name!r}{hint(body, system.body_names)}")
@@ -245,9 +245,8 @@ def wrench_rows(system: Machine, wrenches: Any, count: int) -> Floats | None:
     """External wrenches (count or 1, 6 * bodies) in the order of the kernels."""
     if wrenches is None:
         return None
-    ordered = wrench_array(wrenches, system.body_names)[..., wrench_order(system.model.tree), :]
-    rows = ordered.reshape(-1, 6 * len(system.body_names))
-    return _rows("wrenches", rows, count)
+    ordered = system.model.wrench_rows(wrenches)[..., wrench_order(system.model.tree), :]
+    return _rows("wrenches", ordered.reshape(-1, 6 * ordered.shape[-2]), count)
 
 
 def force_rows(system: Machine, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, NotYetError, StateError
+from bellcrank.errors import ModelError, StateError
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.contact_results import places_on_record
@@ -154,17 +154,16 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         target = ends[1] if body is None else body
         if target not in ends:
             raise ModelError(f"joint_load: joint {joint!r} connects {ends[0]!r} and {ends[1]!r}, not {body!r}")
-        raw = joint_reactions(states)[joint]
-        outboard, place = _outboard(system, joint)
-        here = _pose(system, outboard, q, t)
+        raw = joint_reactions(states)[joint]  # on the child
+        here = _pose(system, ends[1], q, t)
         own = (here[0][..., None, :, :] @ raw.reshape(*raw.shape[:-1], 2, 3, 1))[..., 0]
-        origin = here[1] + here[0] @ np.asarray(place, dtype=float)
-        if target != outboard:
+        origin = here[1] + (here[0] @ system.model.values_of(record.child_pose.position)[..., None])[..., 0]
+        if target != ends[1]:
             own = -own
         turn, position = _pose(system, target, q, t)
         default = record.child_pose if target == ends[1] else record.parent_pose
-        where = [mechanism.default(x) for x in default.position] if point is None else point
-        about = position + turn @ np.asarray(where, dtype=float)
+        where = system.model.values_of(default.position) if point is None else np.asarray(point, dtype=float)
+        about = position + (turn @ where[..., None])[..., 0]
         moment = own[..., 0, :] + np.cross(origin - about, own[..., 1, :])
         six = np.stack([moment, own[..., 1, :]], axis=-2)
         if axes != "world":
@@ -181,18 +180,3 @@ def _pose(system: Machine, body: str, q: Floats, t: Floats) -> tuple[Floats, Flo
         return np.eye(3), np.zeros(3)
     found = system.pose(q, body, t=t)
     return found.rotation, found.position
-
-
-def _outboard(system: Machine, joint: str) -> tuple[str, Sequence[float]]:
-    """The body that `reactions` speak of, and the joint's place on it."""
-    mechanism, tree = system.model.mechanism, system.model.tree
-    record = mechanism.joint(joint)
-    backwards = False
-    if joint not in tree.cut_names:
-        if joint not in tree.joint_names:
-            raise NotYetError(f"joint_load: {joint!r} welds two bodies into one link; see reactions")
-        backwards = int(tree.body_link[record.child]) != tree.joint_names.index(joint)
-    end, pose = (record.parent, record.parent_pose) if backwards else (record.child, record.child_pose)
-    real = {c.name: c.real for c in mechanism.carriers}
-    name = tree.body_names[end]
-    return real.get(name, name), [mechanism.default(x) for x in pose.position]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
-from bellcrank.arrays import Floats, wrench_array
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.lazy_names import from_above
 from bellcrank.simulate.account import energy_drift, floor_of
@@ -87,7 +87,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
             if joint in system.model.released:  # what is open feels nothing
                 continue
             on_bodies = given_wrenches(system, joint, forces, q, when)[0]
-            wrenches = on_bodies if wrenches is None else wrench_array(wrenches, system.body_names) + on_bodies
+            wrenches = on_bodies if wrenches is None else system.model.wrench_rows(wrenches) + on_bodies
         return States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches)
 
     @property
@@ -155,7 +155,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
 
     @by_topology
     def reactions(self, joint: str | None = None, *, wrenches: Wrenches = None) -> xarray.DataArray:
-        """Wrench [moment; force] of a joint on its outboard body, body axes, about the joint's origin there.
+        """Wrench [moment; force] of a joint on its child, body axes, about the joint's origin there.
 
         Shape (time, [sample], 6), or (joint, time, [sample], 6) for all joints; see `System.reactions`. `wrenches`
         are external ones that acted. Joints that close loops have none (NaN) while they are open. Cost: O(n) per

@@ -32,7 +32,7 @@ def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
         if not names or not isinstance(body, str):
             raise
         raise ModelError(f"no body called {body!r} in mechanism {tree.name!r}, nor a frame"
-                         f"{hint(body, (*tree.body_names, *names))}") from None
+                         f"{hint(body, (*model.body_names, *names))}") from None
     turn, shift = tree.body_turn[index], model.body_shift(index)
     if frame is None:
         return int(tree.body_link[index]), turn, shift

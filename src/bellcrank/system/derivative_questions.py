@@ -183,7 +183,7 @@ def _shape(plans: LoopPlans, asked: Question, tree: Tree) -> tuple[tuple[int, ..
     """The shape of a value, and names of its entries."""
     names: dict[str, Sequence[Any]] = {
         "speeds": plans.configuration.speed_names, "bodies": plans.model.body_names,
-        "joints": (*tree.joint_names[1:], *(c.name for c in tree.closures))}
+        "joints": tree.loaded_names}
     axes: list[tuple[str, Sequence[Any]]] = []
     for i, x in enumerate(AT_STATE.get(asked.function) or _BODY_SHAPES.get(asked.function, ())):
         label = x if isinstance(x, str) and not any(x == used for used, _ in axes) else f"axis{i}"

@@ -219,7 +219,7 @@ def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, 
 def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evaluation, wrenches: Wrenches) -> None:
     """Fill in states in which pivots of the first plan vanish, by plans made for them. Their directions are those of
     other speeds, and are turned into those of the first plan."""
-    bad, rows, there = found.failing(wrenches, plans.model.body_names)
+    bad, rows, there = found.failing(wrenches, plans.model)
     if asked.then is not None:
         raise SingularError(f"derivatives of {asked.function}: the plan has no pivots at batch index {int(bad[0])}; "
                             "second derivatives are not turned into directions of another one")

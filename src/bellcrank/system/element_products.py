@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellcrank.arrays import Floats, wrench_array
+from bellcrank.arrays import Floats
 from bellcrank.derivatives.pair_functions import POSE, VELOCITY, PairFunctions
 from bellcrank.lowering.function import Function, part_starts
 from bellcrank.system.array_products import Chain, OpenProducts, Rates, added
@@ -82,17 +82,17 @@ class Loaded(NamedTuple):
 
     def _under(self, at: OpenProducts, loads: Floats) -> OpenProducts:
         """The same with the loads among the wrenches, bodies in the order of users."""
-        names = at.kernels.model.body_names
+        names = at.kernels.tree.body_names[1:]
         flat = np.zeros((*loads.shape[:-1], 6 * len(names)))
         flat[..., self._entries(at)] = loads
         whole = np.zeros((*loads.shape[:-1], len(names), 6))
         whole[..., wrench_order(at.run.tree), :] = flat.reshape(*loads.shape[:-1], len(names), 6)
-        given = 0.0 if at.wrenches is None else wrench_array(at.wrenches, names)
+        given = 0.0 if at.wrenches is None else at.kernels.model.wrench_rows(at.wrenches)
         return OpenProducts(at.kernels, at.run, at.given, whole + given, at.t)
 
     def forward(self, at: OpenProducts, rates: Rates) -> tuple[Floats, Floats]:
         loads, change = self._loads().forward(at, {x: a for x, a in rates.items() if x in _STATE})
-        moved = np.zeros((*change.shape[:-1], 6 * len(at.kernels.model.body_names)))
+        moved = np.zeros((*change.shape[:-1], 6 * (len(at.kernels.tree.body_names) - 1)))
         moved[..., self._entries(at)] = change
         return self.inner.forward(self._under(at, loads), {**rates, "wrench": moved + rates.get("wrench", 0.0)})
 

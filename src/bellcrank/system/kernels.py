@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, batch, check_time, flat, wrench_array
+from bellcrank.arrays import Floats, batch, check_time, flat
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.system.body_places import body_function, poses_function
@@ -46,14 +46,13 @@ class Evaluation(NamedTuple):
         """What came out, (*batch axes, size)."""
         return self.out.reshape(*self.lead, self.out.shape[-1])
 
-    def failing(self, wrenches: Wrenches, bodies: Sequence[str]) -> tuple[npt.NDArray[np.int64], dict[str, Floats],
-                                                                         Wrenches]:
+    def failing(self, wrenches: Wrenches, model: Model) -> tuple[npt.NDArray[np.int64], dict[str, Floats], Wrenches]:
         """The states without a finite result: which, their inputs (states, size), and the wrenches on bodies there."""
         some = np.flatnonzero(~np.isfinite(self.out).all(axis=-1))
         rows = {label: np.broadcast_to(a, (len(self.out), a.shape[-1]))[some]
                 for label, a in zip(self.inputs, self.arrays, strict=True)}
         if wrenches is not None:
-            every = wrench_array(wrenches, bodies)
+            every = model.wrench_rows(wrenches)
             wrenches = np.broadcast_to(every, (*self.lead, *every.shape[-2:])).reshape(-1, *every.shape[-2:])[some]
         return some, rows, wrenches
 
@@ -258,7 +257,7 @@ class Kernels:
             return self.parameter_array()
         if name == "wrench":
             assert wrenches is not None
-            ordered = wrench_array(wrenches, self.model.body_names)[..., wrench_order(tree), :]
+            ordered = self.model.wrench_rows(wrenches)[..., wrench_order(tree), :]
             return ordered.reshape(*ordered.shape[:-2], size)
         what = "the coordinates" if name == "q" else "one for every speed"
         return flat(name, given[name], size, what)
@@ -310,7 +309,7 @@ class Kernels:
         if label == "parameters":
             return f" ({list(self.model.values)[entry]})"
         if label == "wrench":
-            return f" (on body {self.model.body_names[wrench_order(self.tree)[entry // 6]]!r})"
+            return f" (on body {self.tree.body_names[1 + wrench_order(self.tree)[entry // 6]]!r})"
         return f" ({names.speed_names[entry]})" if label in ("u", "p", "tau", "udot") else ""
 
     # -- one state ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bellcrank.arrays import Floats, flat, wrench_array
+from bellcrank.arrays import Floats, flat
 from bellcrank.derivatives.directions import MOTION
 from bellcrank.derivatives.pair_functions import pair_functions
 from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
@@ -313,7 +313,7 @@ def _batch_axes(plans: LoopPlans, at: OpenProducts) -> int:
     if plans.tree.parameters:
         axes.append(plans.kernels.parameter_array().ndim - 1)
     if at.wrenches is not None:
-        axes.append(wrench_array(at.wrenches, plans.model.body_names).ndim - 2)
+        axes.append(plans.model.wrench_rows(at.wrenches).ndim - 2)
     return max(axes)
 
 
@@ -334,7 +334,7 @@ def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Flo
     lead = rows.shape[:-1]
     whole = {x: np.broadcast_to(a, (*lead, a.shape[-1])) for x, a in given.items()}
     times = np.broadcast_to(np.asarray(t, dtype=float), lead)
-    felt = None if wrenches is None else wrench_array(wrenches, plans.model.body_names)
+    felt = None if wrenches is None else plans.model.wrench_rows(wrenches)
     felt = felt if felt is None else np.broadcast_to(felt, (*lead, *felt.shape[-2:]))
     values = plans.kernels.parameter_array() if plans.model.batched else None
     for state in map(tuple, np.argwhere(~np.isfinite(rows).all(axis=-1)).tolist()):

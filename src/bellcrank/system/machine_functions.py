@@ -198,9 +198,11 @@ class Machine:
     def reactions(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                   udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
                   ) -> dict[str, Floats]:
-        """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6).
+        """Wrench [moment; force] that each joint exerts on its child, drive included, shape (..., 6): joints in the
+        order in which they were added, then constraints.
 
-        About the joint's own origin on that body, in that body's axes; joints that close loops act on their child.
+        About the joint's own origin on that body, in that body's axes; the child is the body that `add_joint` was
+        given as such, wherever loops are cut (the ground, if that is it).
         It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
         Accelerations are those of `forward_dynamics` unless given. If constraints are redundant (see
         `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones whose

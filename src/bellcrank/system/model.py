@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_unmasked
+from bellcrank.arrays import Floats, check_unmasked, wrench_array
 from bellcrank.errors import ModelError
 from bellcrank.lowering.link import bind_parameters
+from bellcrank.mechanism.carried_joints import uncarried
 from bellcrank.mechanism.fingerprint import fingerprint, fingerprint_of
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.system.configuration import Configuration
@@ -66,8 +67,33 @@ class Model:
 
     @property
     def body_names(self) -> tuple[str, ...]:
-        """All bodies but the ground, in the order they were added."""
-        return self.tree.body_names[1:]
+        """All bodies but the ground, in the order they were added; without carriers, which come last in the tree."""
+        carriers = len(self.mechanism.carriers)
+        return self.tree.body_names[1:len(self.tree.body_names) - carriers]
+
+    @cached_property
+    def described(self) -> Mechanism:
+        """The mechanism as it was described, without carriers."""
+        return uncarried(self.mechanism)
+
+    def wrench_rows(self, wrenches: Mapping[str, npt.ArrayLike] | npt.ArrayLike) -> Floats:
+        """External wrenches on all bodies of the tree, (..., bodies, 6), from those on bodies that were described, by
+        name or as an array, or from an array that has those on carriers already."""
+        carriers, names = len(self.mechanism.carriers), self.tree.body_names[1:]
+        if not carriers or (not isinstance(wrenches, Mapping) and np.shape(wrenches)[-2:] == (len(names), 6)):
+            return wrench_array(wrenches, names)
+        own = wrench_array(wrenches, self.body_names)
+        return np.concatenate([own, np.zeros((*own.shape[:-2], carriers, 6))], axis=-2)
+
+    def of_described(self, rows: Floats) -> Floats:
+        """Wrenches (..., bodies, 6) on all bodies of the tree as those on bodies that were described: what acts on a
+        carrier acts on the body that it stands for, whose frame lies where that of the carrier does."""
+        real, out = len(self.body_names), rows
+        for k, carrier in enumerate(self.mechanism.carriers):
+            if carrier.real in self.body_names:
+                out = out.copy() if out is rows else out
+                out[..., self.body_names.index(carrier.real), :] += rows[..., real + k, :]
+        return out[..., :real, :]
 
     @cached_property
     def configuration(self) -> Configuration:

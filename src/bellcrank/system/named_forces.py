@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, Forces, by_name, flat, wrench_array
+from bellcrank.arrays import Floats, Forces, by_name, flat
 from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.system.force_elements import binder, link_motions, on_bodies, stacked
 from bellcrank.system.kernels import Wrenches
@@ -39,7 +39,7 @@ def given_forces(plans: LoopPlans, q: npt.ArrayLike, tau: Forces | None, wrenche
         return GivenForces(plans.configuration.forces(tau), wrenches, {})
     bodies, closing = _wrenches(plans, q, own, t)
     if wrenches is not None:
-        bodies = bodies + wrench_array(wrenches, plans.model.body_names)
+        bodies = bodies + plans.model.wrench_rows(wrenches)
     assert isinstance(tau, Mapping)
     rest = {key: value for key, value in tau.items() if plans.configuration.split(key)[0] not in plans.tree.cut_names}
     return GivenForces(plans.configuration.forces(rest), bodies, closing)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, wrench_array
+from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import AssemblyError
 from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
@@ -39,7 +39,7 @@ __all__ = ["reaction_doors", "reactions"]
 def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
               udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
               ) -> dict[str, Floats]:
-    """Wrench [moment; force] that each joint exerts on its outboard body, drive included, shape (..., 6)."""
+    """Wrench [moment; force] that each joint exerts on its child, drive included, shape (..., 6)."""
     given: GivenForces | None = None
     if tau is None and udot is not None and plans.tree.looped:
         tau = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
@@ -54,12 +54,7 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     for name, load in () if given is None else given.closing.items():  # drives included
         child = plans.tree.body_names[_part(plans, name).child]
         out[name] = out[name] + _in_axes(load, pose(plans.kernels, q, child, t=t).rotation)
-    return {name: out[name] for name in out if name not in welds} if (welds := _welds(plans)) else out
-
-
-def _welds(plans: LoopPlans) -> set[str]:
-    """What holds carriers, which nobody described."""
-    return {c.weld for c in plans.model.mechanism.carriers}
+    return out
 
 
 class ReactionProgram(NamedTuple):
@@ -85,8 +80,7 @@ def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, plan:
     if [c.name for c in run.tree.closures] != [c.name for c in plans.tree.closures]:
         return None
     fits = run.tree.n <= UNROLL_LINKS and kernels.maker.schedule != "rolled"
-    names = (*run.tree.joint_names[1:], *(c.name for c in run.tree.closures))
-    return ReactionProgram(run, names) if fits else None
+    return ReactionProgram(run, run.tree.loaded_names) if fits else None
 
 
 def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],
@@ -117,17 +111,49 @@ def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau
         if found is not None:
             return found
         loops, loads = _loop_reactions(plans, given, wrenches, t)
-        wrenches = loads if wrenches is None else wrench_array(wrenches, plans.model.body_names) + loads
-    return _in_body_axes(run.tree, run_forced(plans, "joint_wrenches", motion, wrenches, t, run, bodies)) | loops
+        wrenches = loads if wrenches is None else plans.model.wrench_rows(wrenches) + loads
+    raw = run_forced(plans, "joint_wrenches", motion, wrenches, t, run, bodies)
+    return _ordered(run.tree, _on_children(plans, run, raw, q, t) | loops)
 
 
-def _in_body_axes(tree: Tree, raw: Floats) -> dict[str, Floats]:
-    """Wrenches of tree joints (..., 6 n) in link axes, by name, in those of the outboard bodies."""
+def _ordered(tree: Tree, found: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Reactions in the order of the description."""
+    return {name: found[name] for name in tree.loaded_names}
+
+
+def _on_children(plans: LoopPlans, run: Evaluator, raw: Floats, q: npt.ArrayLike, t: npt.ArrayLike
+                 ) -> dict[str, Floats]:
+    """Wrenches of tree joints by name, on the bodies that are their children and in the axes of these, from those on
+    their links (..., 6 n) in link axes."""
+    tree = run.tree
     each = raw.reshape(*raw.shape[:-1], tree.n, 2, 3)
     turn = tree.body_turn[[members[0] for members in tree.members[1:]]]  # body axes in link axes
-    if (turn != np.eye(3)).any():
-        each = np.einsum("...nkj,nji->...nki", each, turn)
-    return _named(tree.joint_names[1:], each.reshape(*raw.shape[:-1], tree.n, 6))
+    own = np.einsum("...nkj,nji->...nki", each, turn) if (turn != np.eye(3)).any() else each.copy()
+    back = sorted(tree.backwards)
+    if back:
+        own[..., [k - 1 for k in back], :, :] = _acting_back(plans, run, each, back, q, t)
+    return _named(tree.joint_names[1:], own.reshape(*raw.shape[:-1], tree.n, 6))
+
+
+def _acting_back(plans: LoopPlans, run: Evaluator, each: Floats, back: Sequence[int], q: npt.ArrayLike, t: npt.ArrayLike
+                 ) -> Floats:
+    """What joints exert on the bodies inboard of them, about their own origins there and in the axes of these bodies,
+    (..., some, 2, 3), from what they exert on the links outboard of them."""
+    tree = run.tree
+    rows = plans.kernels.run("poses", {"q": q}, None, t, run)
+    rows = rows.reshape(*rows.shape[:-1], tree.n, 12)
+    lead = rows.shape[:-2]
+    turns = np.concatenate([np.broadcast_to(tree.ground_turn, (*lead, 1, 3, 3)),
+                            rows[..., :9].reshape(*lead, tree.n, 3, 3)], axis=-3)
+    origins = np.concatenate([np.broadcast_to(tree.ground_shift, (*lead, 1, 3)), rows[..., 9:]], axis=-2)
+    inboard = [int(tree.parent[k]) for k in back]
+    places = [plans.model.values_of([*tree.numbers(k).placement.translation]) for k in back]
+    arms = np.stack(np.broadcast_arrays(*places), axis=-2)
+    at = origins[..., inboard, :] + (turns[..., inboard, :, :] @ arms[..., None])[..., 0]
+    world = -(each[..., [k - 1 for k in back], :, :] @ np.swapaxes(turns[..., back, :, :], -1, -2))
+    moment = world[..., 0, :] + np.cross(origins[..., back, :] - at, world[..., 1, :])
+    axes = turns[..., inboard, :, :] @ tree.body_turn[[tree.members[k][0] for k in inboard]]
+    return np.asarray(np.stack([moment, world[..., 1, :]], axis=-2) @ axes)
 
 
 def _named(names: Sequence[str], each: Floats) -> dict[str, Floats]:
@@ -144,8 +170,6 @@ def reaction_doors(plans: LoopPlans) -> DoorPair:
         program = None
     forward, none = forward_doors(plans), np.zeros(plans.tree.nu)
     if program is None or forward is NO_DOORS:
-        return NO_DOORS
-    if _welds(plans):  # left out by the general way
         return NO_DOORS
     names = program.names
     form = DoorForm(parts=tuple((6 * i, (6,), (1,)) for i in range(len(names))))
@@ -214,7 +238,7 @@ def _by_groups(plans: LoopPlans, run: Evaluator, bodies: Tree, given: Mapping[st
         child = tree.body_names[_part(plans, tree.closures[i].name).child]
         law, axes = law_wrench(plans, i, q, u, t), pose(kernels, q, child, t=t).rotation
         out[tree.closures[i].name] = out[tree.closures[i].name] + _in_axes(law, axes)
-    return _in_body_axes(run.tree, raw) | out
+    return _ordered(run.tree, _on_children(plans, run, raw, q, t) | out)
 
 
 def _closing_places(plans: LoopPlans, unmerged: Tree) -> Any:

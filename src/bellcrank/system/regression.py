@@ -33,7 +33,7 @@ def inertial_names(plans: LoopPlans) -> tuple[str, ...]:
 def inertial_values(plans: LoopPlans) -> Floats:
     """What the parameters are in the model, (..., 10 bodies)."""
     rows = []
-    for body in plans.model.mechanism.bodies:
+    for body in plans.model.described.bodies:
         mass, first, second = body.inertia.rigid()
         rows += [plans.model.values_of([x])[..., 0] for x in (mass, *first, *second)]
     return np.stack(np.broadcast_arrays(*rows), axis=-1)
@@ -59,12 +59,16 @@ def regressor(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Ar
 def _of_bodies(plans: LoopPlans) -> Floats:
     """How the parameters of bodies make up those of links, (..., 10 links, 10 bodies)."""
     tree, parts = plans.tree, []
-    for index in range(1, len(tree.body_names)):
-        link = int(tree.body_link[index])
-        turn, shift = tree.body_turn[index], plans.model.body_shift(index)
-        block = np.zeros((*shift.shape[:-1], PER_LINK * tree.n, PER_LINK))
-        if link:
-            block[..., PER_LINK * (link - 1):PER_LINK * link, :] = _moved(turn, shift)
+    sharing = {name: [c.name for c in plans.model.mechanism.carriers if c.shares and c.real == name]
+               for name in plans.model.body_names}
+    for name, carriers in sharing.items():
+        block = np.zeros((PER_LINK * tree.n, PER_LINK))
+        for index in map(tree.body_names.index, (name, *carriers)):
+            link, shift = int(tree.body_link[index]), plans.model.body_shift(index)
+            own = np.zeros((*shift.shape[:-1], PER_LINK * tree.n, PER_LINK))
+            if link:
+                own[..., PER_LINK * (link - 1):PER_LINK * link, :] = _moved(tree.body_turn[index], shift)
+            block = block + own / (1 + len(carriers))
         parts.append(block)
     if not parts:
         raise ModelError(f"regressor: {tree.name!r} has no bodies")

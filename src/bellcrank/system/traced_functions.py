@@ -72,10 +72,13 @@ class TracedFunction:
             constant: Callable[[float], Any] | None = None) -> dict[str, list[Any]]:
         """The entries of every output, row by row, for entries of inputs that are any kind of numbers; `constant`
         makes such numbers of floats."""
+        none = 0.0 if constant is None else constant(0.0)
+
         def leaf(key: tuple[str, int]) -> Any:
             name, i = key
             if name == "wrench":
-                return arrays["wrenches"][6 * self.wrenches[i // 6] + i % 6]
+                entry = 6 * self.wrenches[i // 6] + i % 6
+                return arrays["wrenches"][entry] if entry < len(arrays["wrenches"]) else none  # on carriers
             return arrays[name][i]
 
         found, at, out = evaluate(self.entries, leaf, functions, constant), 0, {}
@@ -155,7 +158,7 @@ def _made(who: str, plans: LoopPlans, kind: str, body: str, tree: Tree, wrenches
         function, tree = _drives(who, plans, tree)
         return GraphTracer(tree, wrenches)(function), function.inputs, {"tau": (tree.nu,)}, tree
     what = quantity(kind, functions, tree)
-    sizes = {"speeds": tree.nu, "bodies": len(plans.model.body_names), "joints": tree.n + len(tree.closures)}
+    sizes = {"speeds": tree.nu, "bodies": len(plans.model.body_names), "joints": len(tree.loaded_names)}
     shape = tuple(sizes[x] if isinstance(x, str) else x for x in AT_STATE[kind])
     return what.entries(GraphTracer(tree, wrenches)), what.inputs, {_RESULTS[kind]: shape}, tree
 

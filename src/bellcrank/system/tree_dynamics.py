@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, wrench_array
+from bellcrank.arrays import START, Floats
 from bellcrank.errors import NotYetError
 from bellcrank.system.evaluator import UNROLL_LINKS
 from bellcrank.system.force_elements import element_wrenches, explain_meeting, wrenches_on_bodies
@@ -53,7 +53,7 @@ def with_elements(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches
                           "whose dampers need speeds: Hamilton's equations are not supported for it")
     springs = element_wrenches(plans, given["q"], given["u"], t=t) if unmerged is None else \
         wrenches_on_bodies(plans, unmerged, given["q"], given["u"], t)
-    return springs if wrenches is None else springs + wrench_array(wrenches, plans.model.body_names)
+    return springs if wrenches is None else springs + plans.model.wrench_rows(wrenches)
 
 
 def without_laws(plans: LoopPlans, forces: Floats, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:

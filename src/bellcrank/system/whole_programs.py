@@ -61,7 +61,7 @@ def with_careful_states(plans: LoopPlans, found: Evaluation, given: Mapping[str,
     """A result (*batch axes, size), computed carefully in states in which it is not finite."""
     if found.finite:
         return found.result
-    bad, rows, there = found.failing(wrenches, plans.model.body_names)
+    bad, rows, there = found.failing(wrenches, plans.model)
     if plans.model.batched or not found.lead or not len(bad):
         return careful(given, wrenches, t)
     found.out[bad] = careful(rows, there, rows["t"][:, 0] if "t" in rows else 0.0)

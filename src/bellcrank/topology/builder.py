@@ -281,7 +281,9 @@ class _Builder:
             body_shift_symbolic=self.body_link_symbol, members=tuple(members),
             ground_turn=self.frame_turn[0], ground_shift=self.frame_shift[0],
             gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters),
-            frames={f.name: f for f in mechanism.frames})
+            frames={f.name: f for f in mechanism.frames},
+            joint_order=tuple(r.name for r in mechanism.joints if r.name not in {c.weld for c in mechanism.carriers}),
+            backwards=frozenset(k for k, h in enumerate(self.heads) if k and self.topology.backwards[h]))
 
     def frame_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[int, Floats, tuple[Number, ...]]:
         """A frame given on a body, as its link, its axes and its origin in the link's frame."""

@@ -182,7 +182,16 @@ class Tree:
     #: forces along coordinates of tree joints by name
     named_forces: dict[str, NamedForce] = field(default_factory=dict)
     frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
+    joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers
+    backwards: frozenset[int] = frozenset()  #: links whose joint was given from them towards their parent
     plan: Any = None  #: how loops are taken apart; see `loops.plan`
+
+    @cached_property
+    def loaded_names(self) -> tuple[str, ...]:
+        """What exerts reactions: joints in the order of the description, wherever loops are cut; then constraints."""
+        here = {*self.joint_names[1:], *(c.name for c in self.closures)}
+        return (*(name for name in self.joint_order if name in here),
+                *(c.name for c in self.closures if not c.is_joint))
 
     @property
     def looped(self) -> bool:

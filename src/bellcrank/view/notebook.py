@@ -40,7 +40,7 @@ def _mechanism(thing: Mechanism | Machine | Result) -> Mechanism | None:
     if isinstance(thing, Mechanism):
         return thing
     system = thing.system if isinstance(thing, Result) else thing
-    return None if system is None else system.model.mechanism
+    return None if system is None else system.model.described
 
 
 def _still(thing: Mechanism | Machine | Result, mechanism: Mechanism) -> str:

@@ -12,10 +12,10 @@ from bellcrank.simulate.result import Result
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
 from bellcrank.view.frame_algebra import triple_of, turned
-from bellcrank.view.scene import Arrow, DrawnJoint, SceneModel, Track
+from bellcrank.view.scene import Arrow, SceneModel, Track
 from bellcrank.view.scene_models import Numbers
 
-__all__ = ["arrows_of", "outboard_bodies", "scales_of"]
+__all__ = ["arrows_of", "scales_of"]
 
 #: arrows are as long as a part where the force is this quantile of all: a peak at a dead point does not hide others
 _QUANTILE = 0.9
@@ -39,35 +39,18 @@ def scales_of(arrows: Sequence[Arrow]) -> tuple[float, float]:
     return high([a.force for a in arrows]), high([a.moment for a in arrows])
 
 
-def outboard_bodies(joints: Sequence[DrawnJoint]) -> dict[str, int]:
-    """The body that each joint of the tree carries, seen from the ground; of one that closes a loop its child."""
-    found = {j.name: j.child for j in joints if j.closing}
-    reached, left = {0}, [j for j in joints if not j.closing]
-    while left:
-        ready = [j for j in left if (j.parent in reached) != (j.child in reached)]
-        if not ready:
-            break
-        for j in ready:
-            found[j.name] = j.child if j.parent in reached else j.parent
-            reached |= {j.parent, j.child}
-        left = [j for j in left if j.name not in found]
-    return found
-
-
 def _reactions(result: Result, system: Machine, model: SceneModel, track: Track, wrenches: Wrenches
                ) -> Iterator[Arrow]:
     table = result.reactions(wrenches=wrenches)
     values = {str(name): table.sel(joint=name).transpose("time", "component").values
               for name in table["joint"].values.tolist()}
-    outboard = outboard_bodies(model.joints)
     for joint in model.joints:
-        if joint.name not in values or joint.name not in outboard:
+        if joint.name not in values:
             continue
-        body = outboard[joint.name]
-        at = joint.child_pose[0] if body == joint.child else joint.parent_pose[0]
+        body, at = joint.child, joint.child_pose[0]
         moment, force = (turned(track.turns[:, body], part)
                          for part in (values[joint.name][:, :3], values[joint.name][:, 3:]))
-        sign = -1.0 if body == 0 else 1.0  # what closes on the ground acts on it: show what acts on the machine
+        sign = -1.0 if body == 0 else 1.0  # what acts on the ground acts back on the machine: that is shown
         yield Arrow(joint.name, "reaction", body, triple_of(at), sign * force, sign * moment)
 
 

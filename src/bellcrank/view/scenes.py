@@ -95,7 +95,7 @@ class _Maker:
         key = (id(system.model.mechanism), tuple(sorted(values.items())))
         if key not in self._known:
             self._known[key] = len(self.models)
-            self.models.append(model_of(system.model.mechanism, values, system.model.tree.cut_names))
+            self.models.append(model_of(system.model.described, values, system.model.tree.cut_names))
         self.systems.append(system)
         return self._known[key]
 

@@ -36,8 +36,8 @@ __all__ = ["joint_reactions", "loaded_wrenches"]
 
 
 def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
-    """[moment; force] of every tree joint on its outboard body, then of every closure on its second: about the joint's
-    origin on that body, in that body's axes."""
+    """[moment; force] of every joint on its child as it was described, then of every constraint on its second body, in
+    the order of `Tree.loaded_names`: about the joint's origin on that body, in that body's axes."""
     machine = require_direct(tree)
     wrenches = joint_wrenches(machine)
     loads = [Force.zero() for _ in machine.parent]
@@ -48,8 +48,22 @@ def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
         loads = _on_links(machine, constraints, multipliers)
         closing = _at_closures(machine, constraints, multipliers)
     left, _ = machine.inward(inward_relief, wrenches, loads, zero=Force.zero())
-    own = [_in_body_axes(machine, k, left[k]) for k in range(1, len(machine.parent))]
-    return tuple(flatten((*own, *closing)))
+    own = {machine.tree.joint_names[k]: _on_child(machine, k, left[k]) for k in range(1, len(machine.parent))}
+    own |= {c.name: wrench for c, wrench in zip(machine.tree.closures, closing, strict=True)}
+    return tuple(flatten([own[name] for name in machine.tree.loaded_names]))
+
+
+def _on_child(machine: LoopedDirect, link: int, wrench: Force) -> Force:
+    """What a tree joint exerts on its child, from what it exerts on its link: if it was described the other way round,
+    what acts back on the body inboard of it, about the joint's origin there."""
+    if link not in machine.tree.backwards:
+        return _in_body_axes(machine, link, wrench)
+    placement, *moving = machine.views[link].transforms
+    for t in reversed(moving):
+        wrench = t.force(wrench)
+    turn = placement.rotation
+    back = Force(-turn.apply(wrench.moment), -turn.apply(wrench.force))
+    return _in_body_axes(machine, int(machine.parent[link]), back)
 
 
 def _multipliers(machine: LoopedDirect, constraints: Sequence[Statement]) -> list[Number]:

@@ -68,7 +68,7 @@ def header_text(draft: Draft) -> str:
     if system.model.tree.parameters:
         sizes["PARAMETERS"] = len(system.model.tree.parameters)
     if draft.wrenches:
-        sizes["BODIES"] = len(system.body_names)
+        sizes["BODIES"] = len(system.model.tree.body_names) - 1
     if draft.work:
         sizes["WORK"] = draft.work
     status = {"GOOD": GOOD, "BAD_INPUT": BAD_INPUT, "NO_RESULT": NO_RESULT}
@@ -108,7 +108,8 @@ def _names(draft: Draft) -> list[str]:
     lines += [f"parameters[{i}] {name} = {value!r} unless you choose otherwise"
               for i, (name, value) in enumerate(_values(system).items())]
     if draft.wrenches:
-        lines += [f"wrench[{6 * i}] to wrench[{6 * i + 5}] moment, then force on {system.body_names[b]}, world axes, "
+        names = system.model.tree.body_names[1:]
+        lines += [f"wrench[{6 * i}] to wrench[{6 * i + 5}] moment, then force on {names[b]}, world axes, "
                   "about its origin" for i, b in enumerate(wrench_order(draft.runs[0].tree))]
     lines += [f"plan {i}: independent speeds {', '.join(_independent(system, plan))}"
               for i, plan in enumerate(draft.plans) if plan is not None]
