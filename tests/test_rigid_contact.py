@@ -11,6 +11,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
 from bellcrank.simulate.cone_problem import solve_contacts
+from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import CallLists, backend_named
 from bellcrank.target.cuda import cuda_runtime
 from bellcrank.target.program import Builder, DriverLayout
@@ -121,6 +122,19 @@ def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
         assert runs[0]["q"].values[:, 0].min() < 0.351 and (runs[0]["contact_force"].values[-1] != 0.0).any()
         assert np.abs(runs[0]["q"].values - runs[1]["q"].values).max() < 1e-12
         assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
+
+
+def test_inertia_for_springs_needs_no_other_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loops of the machine that is integrated are taken apart once, as those of the machine itself."""
+    m = bc.load("four_bar")
+    m.add_joint_spring("spring", m.joints[0].name, stiffness=100.0)
+    system, made = bc.compile(m), []
+    plan = LoopPlans._make_reference
+    monkeypatch.setattr(LoopPlans, "_make_reference", lambda self, *given: made.append(self) or plan(self, *given))
+    state = system.assemble()
+    for _ in range(2):
+        result = system.simulate(state, 0.01, stepper="moreau", step=1e-3)
+    assert len(made) == 1 and result["loop_error"].values.max() < 1e-12
 
 
 def test_actuators_keep_their_limits_and_contacts_know_none() -> None:

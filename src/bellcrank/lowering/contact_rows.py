@@ -1,20 +1,23 @@
 """Rigid contacts: how far every place is open, how fast the bodies part and slide there, as numbers of places
-(`contact_places`, of which rows are made where they are wanted) and as rows over all speeds (`contact_rows`)."""
+(`contact_places`, of which rows are made where they are wanted) and as rows over all speeds (`contact_rows`); and of
+contacts of both kinds how deep they are (`contact_depths`)."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 from bellcrank.integrate.contact_step import PLACE, SCREW
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import LoopedDirect, require_direct
-from bellcrank.scalar.functions import select_less
+from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.spatial import Vector
-from bellcrank.topology.contact_pairs import velocity_at
+from bellcrank.topology.contact_pairs import ContactPair, velocity_at
 from bellcrank.topology.tree import Tree
 
-__all__ = ["contact_rows", "path_speeds", "places_function"]
+__all__ = ["contact_depths", "contact_rows", "path_speeds", "places_function"]
 
 # Numbers of a place (`PLACE`): gap [m], point, normal, rate at which the gap opens [m/s], square of the relative speed,
 #: coefficients of friction and restitution; and of a speed: angular and linear part of its axis, and where that holds
@@ -41,6 +44,18 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
     for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
         moving, column = machine.moving[link], machine.views[link].columns[i]
         out += [*moving.axes.apply(column.angular), *moving.axes.apply(column.linear), *moving.origin]
+    return tuple(out)
+
+
+def contact_depths(tree: Sweeps) -> tuple[Number, ...]:
+    """The largest depth [m] of every contact, compliant ones first. Cost: O(places)."""
+    machine = require_direct(tree)
+    out: list[Number] = []
+    for pair in (*machine.tree.pairs, *machine.tree.contacts):
+        if isinstance(pair, ContactPair):
+            depths = [touch.depth for touch in machine.bind(pair).touches(machine.moving[pair.first],
+                                                                          machine.moving[pair.second])]
+            out.append(reduce(maximum, depths))
     return tuple(out)
 
 

@@ -18,6 +18,7 @@ from bellcrank.lowering.looped import LoopedDirect, row_count
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector
+from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.tree import Applied, LinkNumbers, Tree
 
 __all__ = ["Columns", "Function", "Product", "Tracer", "direct", "input_sizes", "part_starts", "place", "view",
@@ -76,7 +77,7 @@ class Function:
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
     #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint), "closures", "elements"
-    #: or "contacts" (see `contact_rows`)
+    #: "contacts" (see `contact_rows`) or "depths" (one for every contact)
     layout: str
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures"),
     #: per force element ("elements") or in all ("totals")
@@ -112,6 +113,8 @@ class Function:
             return tree.nu * (len(tree.plan.independent) + 1)
         if self.layout == "contacts":
             return sum(pair.places for pair in tree.contacts) * (1 + 3 * tree.nu)
+        if self.layout == "depths":
+            return sum(isinstance(pair, ContactPair) for pair in (*tree.pairs, *tree.contacts))
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
                 "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
@@ -226,7 +229,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
     if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
-                           "motions", "rows", "elements", "contacts"):
+                           "motions", "rows", "elements", "contacts", "depths"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

@@ -86,7 +86,8 @@ def stiffened(system: Machine, h: float) -> tuple[Machine, list[Number] | None]:
         return system, None
     model, maker = replace(system.model, tree=replace(tree, armatures=armatures)), system.kernels.maker
     shared = system.kernels.kept(("stiffened", digest(added)), lambda: Kernels(model, maker).shared)
-    return type(system)(Kernels(model, maker, shared)), added
+    kernels = Kernels(model, maker, shared)
+    return type(system)(kernels, system.plans.for_inertia(kernels)), added
 
 
 def _number(value: Any) -> Number:

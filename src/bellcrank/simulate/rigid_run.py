@@ -65,7 +65,8 @@ class RigidRun(FixedRun):
 
     def __init__(self, equations: ContactEquations, *given: Any) -> None:
         super().__init__(equations, *given)
-        self.ways = paths(equations.system.model.tree)
+        kernels = equations.system.kernels
+        self.ways = kernels.kept("contact paths", lambda: paths(kernels.tree))
         self.most = max(min(equations.places, SLOTS), 1)
         self.idle = equations.idle(f"moreau {self.most}")
 

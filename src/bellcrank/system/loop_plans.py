@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,18 +58,27 @@ class LoopPlans:
     ask. Of a tree only the kinematics is of use.
     """
 
-    def __init__(self, kernels: Kernels, wanted: Sequence[LoopPlan] = ()) -> None:
+    def __init__(self, kernels: Kernels, wanted: Sequence[LoopPlan] = (),
+                 found: Reference | AssemblyError | None = None) -> None:
         self.kernels, self.model, self.tree = kernels, kernels.model, kernels.tree
         self._wanted = tuple(wanted)  # plans of the same loops that are taken if they serve: there is code for them
         self.configuration = kernels.model.configuration
         self._lock = threading.RLock()
-        self._found: Reference | AssemblyError | None = None  # the reference, or why there is none
+        self._found = found  # the reference, or why there is none
         self._last: tuple[Any, Reference] | None = None  # a reference made elsewhere, and where
         self._closed: tuple[Floats, float] | None = None  # a position that closes, for questions without a state
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
 
     def __reduce__(self) -> Any:
         return _restored, (self.kernels, self._closed, self._wanted)
+
+    def for_inertia(self, kernels: Kernels) -> LoopPlans:
+        """Plans of a machine with the same loops and other inertia: its reference is this one, so that it is made
+        once."""
+        if self.tree.looped:
+            with suppress(AssemblyError):
+                self.reference()
+        return LoopPlans(kernels, self._wanted, self._found)
 
     # -- kinematics -----------------------------------------------------------------------------
     @cached_property
