@@ -28,9 +28,9 @@ __all__ = ["CHANGING", "THREADS", "WARP", "WRITTEN", "DeviceBlock", "DeviceText"
 #: threads that execute together, and states side by side in the arrays of drivers
 WARP = 32
 #: integers of drivers that differ from call to call; the others are numbers of the code
-CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pause")
+CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pause", "forces_out")
 #: arrays of drivers that these only write
-WRITTEN = ("all_done", "out", "open")
+WRITTEN = ("all_done", "out", "open", "out_forces")
 #: threads of a block: few, so that there is much shared memory for what registers do not hold
 THREADS = 64
 #: statements of a thread from which on shared memory holds what registers do not, by the compiler, and from which on
