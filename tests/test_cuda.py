@@ -271,7 +271,7 @@ def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: 
         assert placed == [STATES, STATES]
     else:
         assert counts[0][0] == counts[1][0]
-        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
+        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # steps done, ways
 
 
 @with_compiler
@@ -323,8 +323,8 @@ def test_pieces_on_a_device_have_many_steps(gpu: HostDevice, monkeypatch: pytest
 
 
 @with_compiler
-def test_rigid_contacts(gpu: HostDevice) -> None:
-    """Bounces, slip and rest, as on the CPU."""
+def test_rigid_contacts(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounces, slip and rest, as on the CPU; states and what contacts remember stay on the device between pieces."""
     m = bc.Mechanism("ball")
     m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.004, 0.004, 0.004)))
     m.add_joint("free", bc.Free(), m.ground, "ball")
@@ -335,11 +335,21 @@ def test_rigid_contacts(gpu: HostDevice) -> None:
     rng = np.random.default_rng(0)
     q, u = np.repeat(cpu.neutral()[None], STATES, 0), 0.3 * rng.normal(size=(STATES, 6))
     q[:, cpu.coordinate_names.index("free.z")] = rng.uniform(0.1, 0.12, STATES)
-    before = len(gpu.functions)
-    mine, other = (s.simulate((q, u), 0.1, stepper="moreau", step=1e-3, output=0.01) for s in (system, cpu))
+    run, before, counts = {"duration": 0.1, "stepper": "moreau", "step": 1e-3, "output": 0.01}, len(gpu.functions), []
+    other = cpu.simulate((q, u), **run)
+    for pace in (1000.0, 7.0):
+        monkeypatch.setattr(courses.FixedCourse, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
+                            raising=False)
+        moved = gpu.uploads, gpu.downloads
+        mine = system.simulate((q, u), **run)
+        counts.append((gpu.uploads - moved[0], gpu.downloads - moved[1]))
+        assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-11
+        assert abs(mine.attrs["contact_residual"] - other.attrs["contact_residual"]) < 1e-15
+        assert np.array_equal(np.isnan(mine.contact_force), np.isnan(other.contact_force))
+        assert float(np.abs(mine.contact_force - other.contact_force).max()) < 1e-9
     assert len(gpu.functions) > before
-    assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-11
     assert float(mine.q.sel(coordinate="free.z").min()) > 0.099 and mine.attrs["contact_residual"] > 0.0
+    assert abs(counts[0][0] - counts[1][0]) < 15 * 64 and counts[1][1] - counts[0][1] <= 15 * 64  # steps done, ways
 
 
 @with_compiler

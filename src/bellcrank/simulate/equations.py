@@ -190,6 +190,10 @@ class Equations:
             out["parameters"] = self.parameters()[states]
         return out
 
+    def carried(self, code: Code) -> int | None:
+        """The entry of the inputs from which on they hold what goes from step to step; None if there is no such."""
+        return None
+
     def remember(self, states: npt.NDArray[np.int64], code: Code, inputs: Floats) -> None:
         """Keep what held controllers have said, for the rest of their period."""
         for d in self.drives if self.held else ():

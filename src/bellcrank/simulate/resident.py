@@ -52,9 +52,14 @@ class ResidentStates:
         for key, group in list(self.groups.items()):
             if members is None or np.isin(group.members, members).any():
                 self._read(group)
-                if self.equations.held:
+                if self.equations.held or self.equations.carried(group.code) is not None:
                     self.equations.remember(group.members, group.code, self._rows(group.given, group))
                 del self.groups[key]
+
+    def largest_input(self, entry: int) -> float:
+        """The largest of all states there, of one entry of their inputs; 0 if none is there."""
+        return max((float(self.device.to_numpy(group.given[:, entry]).max()) for group in self.groups.values()),
+                   default=0.0)
 
     def _read(self, group: _Group) -> None:
         if not group.known:
@@ -78,8 +83,14 @@ class ResidentStates:
         taken = self.device.to_numpy(done).reshape(-1)[:len(members)].astype(np.int64)
         if not samples:
             return StepsTaken(np.empty((0, len(members), code.size)), taken)
-        rows = out.transpose(1, 0, 3, 2).reshape(samples, -1, code.size)[:, :len(members)]
-        return StepsTaken(self.device.to_numpy(rows), taken)
+        forces = stepper.recorded_forces()
+        return StepsTaken(self._samples(out, len(members)), taken,
+                          None if forces is None else self._samples(forces, len(members)))
+
+    def _samples(self, blocks: Any, count: int) -> Floats:
+        """What was written (blocks, samples, entries, lanes) of so many states, (samples, states, entries)."""
+        rows = blocks.transpose(1, 0, 3, 2).reshape(blocks.shape[1], -1, blocks.shape[2])[:, :count]
+        return self.device.to_numpy(rows)
 
     def _group(self, stepper: FixedStepper, members: Ints) -> _Group:
         """The states there: as they are if they are, with their inputs made anew if these have changed."""
@@ -93,7 +104,10 @@ class ResidentStates:
                            stepper.code, token)
             self.groups[key], self.uploads = group, self.uploads + 1
         elif any(a is not b for a, b in zip(token, group.token, strict=True)):
-            group.given, group.token = self._inputs(stepper, members), token
+            fresh, carried = self._inputs(stepper, members), equations.carried(group.code)
+            if carried is not None:
+                fresh[:, carried:] = group.given[:, carried:]
+            group.given, group.token = fresh, token
         return group
 
     def _inputs(self, stepper: FixedStepper, members: Ints) -> Any:

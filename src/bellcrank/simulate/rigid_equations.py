@@ -66,6 +66,9 @@ class ContactEquations(Equations):
     def inputs(self, states: Ints) -> dict[str, Floats]:
         return {**super().inputs(states), "contact": self.handed_on[states]}
 
+    def carried(self, code: Code) -> int | None:
+        return code.inputs["contact"]
+
     def remember(self, states: Ints, code: Code, inputs: Floats) -> None:
         super().remember(states, code, inputs)
         self.handed_on[states] = inputs[:, code.inputs["contact"]:]

@@ -41,27 +41,37 @@ class ContactStepper(FixedStepper):
         m.point("paths", np.append(ways.ravel(), 0.0))
         m.point("slots", np.zeros(most + 1, dtype=np.int64))
         self._implicit, self._owner = False, None
-        self._forces: Floats = np.zeros((0, 0, 0))
+        self.recorded = self.places > 0  #: whether forces at samples are wanted
+        self._forces: Any = None
 
     def advance(self, states: Any, given: Any, done: Any, out: Any, start: float, step: float, first: int, steps: int,
                 every: int, hold: int = 1, owner: object = None) -> None:
         samples = (first + steps) // every - first // every
-        forces = np.zeros((len(states), max(samples, 1), max(3 * self.places, 1), self.code.width))
-        self.memory.set(forces_out=int(self.places > 0))
+        wanted = self.recorded and samples > 0
+        shape = (len(states), samples, 3 * self.places, self.code.width) if wanted else (len(states), 1, 1, 1)
+        device = self.code.backend.foreign()
+        forces = device.empty(shape, states.dtype.type) if device is not None and device.holds(states) else \
+            np.zeros(shape)
+        self.memory.set(forces_out=int(wanted))
         self.memory.address("out_forces", forces)
         super().advance(states, given, done, out, start, step, first, steps, every, hold, owner)
-        self._forces = forces.transpose(1, 0, 3, 2).reshape(forces.shape[1], -1, forces.shape[2])[:samples]
+        self._forces = forces if wanted else None
+
+    def recorded_forces(self) -> Any:
+        return self._forces
 
     def run(self, y: Floats, *given: Any) -> Taken:
-        found = super().run(y, *given)
-        return Taken(found.samples, found.y, found.done, found.inputs, self._forces[:, :len(y)])
+        found, forces = super().run(y, *given), self._forces
+        if forces is not None:
+            forces = forces.transpose(1, 0, 3, 2).reshape(forces.shape[1], -1, forces.shape[2])[:, :len(y)]
+        return Taken(found.samples, found.y, found.done, found.inputs, forces)
 
 
 class RigidRun(FixedRun):
     """Fixed steps of a batch of states with rigid contacts, compiled."""
 
     equations: ContactEquations
-    resident = False  #: what contacts remember of a step is looked at in this process
+    recorded = True  #: whether forces at the samples are wanted
 
     def __init__(self, equations: ContactEquations, *given: Any) -> None:
         super().__init__(equations, *given)
@@ -73,17 +83,16 @@ class RigidRun(FixedRun):
     def advance(self, steps: int, every: int) -> Floats:
         samples = (self.done + steps) // every - self.done // every
         #: forces at all places, in the axes of the ground link [N], at the samples of the last call
-        self.forces = np.full((samples, len(self.y), 3 * self.equations.places), np.nan)
+        self.forces = np.full((samples, len(self._y), 3 * self.equations.places if self.recorded else 0), np.nan)
         return super().advance(steps, every)
 
     def take(self, out: Floats, got: StepsTaken, rows: slice, at: int, lanes: slice | int, states: Ints | int) -> None:
         super().take(out, got, rows, at, lanes, states)
-        if self.equations.places:
-            assert got.forces is not None
+        if got.forces is not None:
             self.forces[at:at + rows.stop, states] = got.forces[rows, lanes]
 
     def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
-        self.forces = np.full((1, len(self.y), 3 * self.equations.places), np.nan)
+        self.forces = np.full((1, len(self._y), 3 * self.equations.places if self.recorded else 0), np.nan)
         return super().partial(y, t, step, state)
 
     def noted(self, got: Taken, state: int) -> None:
@@ -93,10 +102,17 @@ class RigidRun(FixedRun):
     @property
     def residual(self) -> float:
         """The largest of all steps [m/s]."""
-        return float(self.equations.handed_on[:, -2].max(initial=0.0))
+        known = float(self.equations.handed_on[:, -2].max(initial=0.0))
+        return known if self._there is None else max(known, self._there.largest_input(-2))
 
     def stepper(self, code: Code) -> ContactStepper:
         return ContactStepper(code, self.kind, self.ways, self.most)
+
+    def _take(self, plan: Any, width: int) -> FixedStepper:
+        stepper = super()._take(plan, width)
+        assert isinstance(stepper, ContactStepper)
+        stepper.recorded = self.recorded and self.equations.places > 0
+        return stepper
 
     def crowded(self, inputs: Floats) -> bool:
         need = int(inputs[:, -1].max())
@@ -107,6 +123,8 @@ class RigidRun(FixedRun):
         return True
 
     def plan_again(self, states: Ints, already: Ints, done: Ints, fresh: set[int]) -> Ints:
+        if self._there is not None:
+            self._there.forget(states)
         need = self.equations.handed_on[states, -1]
         short = states[need > self.most]
         if len(short):
@@ -129,6 +147,7 @@ class ContactLog:
         #: contact, place and axis of every component; none if they would be too many
         self.names = tuple(f"{pair.name}[{i}].{axis}" for pair in tree.contacts for i in range(pair.places)
                            for axis in "xyz") if few else ()
+        run.recorded = few
         self._turn, self._states = np.asarray(tree.ground_turn, dtype=float), len(run.y)
         self._known: list[tuple[float, Floats]] = []
 

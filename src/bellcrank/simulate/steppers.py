@@ -164,6 +164,11 @@ class FixedStepper:
         self._run(m)
         self._owner = (owner, step) if owner is not None else None
 
+    def recorded_forces(self) -> Any:
+        """Forces of rigid contacts at the samples of the last call, in blocks, where the code runs; None if there are
+        none."""
+        return None
+
 
 class Taken(NamedTuple):
     """What a fixed stepper has done in one call."""

@@ -37,9 +37,9 @@ __all__ = ["CHANGING", "THREADS", "WARP", "WRITTEN", "DeviceBlock", "DeviceText"
 #: threads that execute together, and states side by side in the arrays of drivers
 WARP = 32
 #: integers of drivers that differ from call to call; the others are numbers of the code
-CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pause")
+CHANGING = ("steps", "first", "every", "hold", "samples", "limit", "shrink", "pause", "forces_out")
 #: arrays of drivers that these only write
-WRITTEN = ("all_done", "out", "open")
+WRITTEN = ("all_done", "out", "open", "out_forces")
 #: operations of all calls of a driver up to which these are copies of what they call
 INLINED = 20_000
 #: reals of a state in the buffers of a driver up to which these are arrays of the thread: registers, if all goes well
