@@ -507,6 +507,19 @@ def test_model_files(form: str, tmp_path: Path) -> None:
     assert wrong != text
 
 
+def test_joints_at_nodes_are_in_files(tmp_path: Path) -> None:
+    """Also those in which a node is the child, as in joints that close loops."""
+    m = arm_mechanism("lumped")
+    m.add_joint("stay", bc.Planar("z"), m.ground, "link2.tip")
+    m.add_body("blade", bc.FlexibleBody.beam(1.0, STEEL, elements=3, modes={"y": 2}, support="free"))
+    m.add_joint("hung", bc.Revolute("y"), m.ground, "blade.tip")
+    m.add_body("end", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("last", bc.Revolute("y"), "end", "blade.base")
+    m.add_joint("float", bc.Free(), m.ground, "blade")
+    bc.save(m, tmp_path / "arm.yaml")
+    assert difference(m, bc.load(tmp_path / "arm.yaml")) is None
+
+
 def test_other_files_cannot_hold_deformation(tmp_path: Path) -> None:
     for name in ("arm.urdf", "arm.sdf", "arm.xml"):
         with pytest.raises(bc.ModelError, match="'link1'"):

@@ -65,11 +65,10 @@ class _Dump:
         self.frames = {label for name, side in mechanism.open_at_start.items() if side
                        for label in frame_parameters(name)}
         self.joint_names = {record.name for record in mechanism.joints}
-        #: flexible bodies, and what belongs to them
         self.flexible = {r.name: r for r in mechanism.joints if isinstance(r.joint, Modal)}
-        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, (Modal, NodeMotion))}
-        if states_last(mechanism):  # where they come to be in any case
-            self.parts |= {r.child for r in mechanism.joints if isinstance(r.joint, FirstOrder)}
+        #: joints that come with other parts (states come last in any case), and the bodies that they move
+        self.implied = (Modal, NodeMotion, FirstOrder) if states_last(mechanism) else (Modal, NodeMotion)
+        self.parts = {r.child for r in mechanism.joints if isinstance(r.joint, self.implied)}
         self.states = {state.name for state in mechanism.states}
         self.tables: dict[str, Table] = {}  #: those that laws look something up in, as they are called
         self.bodies = ("ground", *(writable(b.name, "body") for b in mechanism.bodies))
@@ -83,8 +82,7 @@ class _Dump:
             "parameters": {writable(k, "parameter"): float(v) for k, v in m.parameters.items() if k not in self.frames},
             "tables": {},
             "bodies": {b.name: self.body(b) for b in m.bodies if b.index not in self.parts},
-            "joints": by_name([r for r in m.joints if r.child not in self.parts], "joint",
-                             self.joint),
+            "joints": by_name([r for r in m.joints if not isinstance(r.joint, self.implied)], "joint", self.joint),
             "states": by_name(m.states, "state", self.state),
             "frames": by_name(m.frames, "frame", lambda f: {
                 "body": self.bodies[f.body], "pose": self.pose(f.pose, f"frame {f.name!r}")}),
