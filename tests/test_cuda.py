@@ -15,6 +15,8 @@ import pytest
 import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.simulate import courses, lane_steppers, resident
+from bellcrank.simulate.fixed_course import FixedCourse
+from bellcrank.simulate.varying_course import VaryingCourse
 from bellcrank.target.cuda import cuda_runtime, device, parking_ways
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
@@ -259,7 +261,7 @@ def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: 
     placing = lane_steppers.LaneStepper.placed
     monkeypatch.setattr(lane_steppers.LaneStepper, "placed", lambda self, y: placed.append(len(y)) or placing(self, y))
     for pace in (3.0, 1000.0):
-        for course in (courses.FixedCourse, courses.VaryingCourse):
+        for course in (FixedCourse, VaryingCourse):
             monkeypatch.setattr(course, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
                                 raising=False)
         before = gpu.uploads, gpu.downloads

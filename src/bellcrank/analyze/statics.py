@@ -81,15 +81,18 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     lead = leading([np.empty((*axes, 0)) for axes in (
         batch_axes(system.plans, guess), forces.shape[:-1],
         () if loads is None else loads.shape[:-2])])
-    if lead:
-        def one(index: tuple[int, ...]) -> State:
-            start: Any = one_of(system.plans, guess, lead, index)
-            return equilibrium(system, start, hold=hold, tau=_at(forces, lead, 1, index),
-                               wrenches=_at(loads, lead, 2, index), t=t, stable=stable, iterations=iterations)
+    if not lead:
+        return _resting(system, guess, hold, forces, wrenches, t, stable, iterations)
+    each = [_resting(system, one_of(system.plans, guess, lead, index), hold, _at(forces, lead, 1, index),
+                     None if loads is None else _at(loads, lead, 2, index), t, stable, iterations)
+            for index in np.ndindex(*lead)]
+    return State(np.reshape([s.q for s in each], (*lead, system.nq)),
+                 np.reshape([s.u for s in each], (*lead, system.nu)), t)
 
-        each = [one(index) for index in np.ndindex(*lead)]
-        return State(np.reshape([s.q for s in each], (*lead, system.nq)),
-                     np.reshape([s.u for s in each], (*lead, system.nu)), t)
+
+def _resting(system: System, guess: Any, hold: Mapping[str, float | Sequence[float]] | Sequence[str], forces: Floats,
+             wrenches: Wrenches, t: float, stable: bool, iterations: int) -> State:
+    """The equilibrium near one guess, under one load."""
     q = _start(system, guess, hold, t)
     held = [v for key in hold for v in system.model.configuration.speed_entries(key)]
     balance = RestingForces(system, forces, wrenches, t, held, np.zeros(system.nu))
@@ -101,13 +104,14 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     deflections = Deflections(system)
     deflections.look(found.q)
     if deflections.text():
-        warnings.warn(f"equilibrium of {system.model.name!r}: {deflections.text()}", BellcrankWarning, stacklevel=2)
+        warnings.warn(f"equilibrium of {system.model.name!r}: {deflections.text()}", BellcrankWarning, stacklevel=3)
     return found
 
 
-def _at(array: Floats | None, lead: tuple[int, ...], own: int, index: tuple[int, ...]) -> Floats | None:
+def _at(array: Floats, lead: tuple[int, ...], own: int, index: tuple[int, ...]) -> Floats:
     """One state's part of an array whose last `own` axes are no batch axes."""
-    return None if array is None else np.broadcast_to(array, (*lead, *array.shape[array.ndim - own:]))[index]
+    out: Floats = np.broadcast_to(array, (*lead, *array.shape[array.ndim - own:]))[index]
+    return out
 
 
 def _start(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None,

@@ -22,7 +22,7 @@ from bellcrank.target.backend import BACKENDS
 from bellcrank.topology.builder import build_tree, collector_paused
 from bellcrank.topology.carriers import with_carriers
 from bellcrank.topology.release import lock as lock_joints
-from bellcrank.topology.tree import laws_between_links
+from bellcrank.topology.tree import Tree, laws_between_links
 
 __all__ = ["compile"]
 
@@ -58,6 +58,40 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     >>> bc.compile(bc.load("pendulum")).coordinate_names
     ('hinge.angle',)
     """
+    _check_choices(mechanism, backend, schedule, precision)
+    actuated, independent, cut = (_names(x, what) for x, what in (
+        (actuated, "actuated"), (independent, "independent"), (cut, "cut")))
+    options = Options(actuated, independent or actuated, _gains(baumgarte))
+    wanted = () if lock == "massless" else _names(lock, "lock")
+    if not mechanism.bodies:
+        raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
+
+    with collector_paused():
+        mechanism = mechanism.copy()  # later changes of the description must not reach the system
+        names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
+        held = [_joint_of(mechanism, key) for key in wanted]
+        mechanism, cut = with_carriers(mechanism, cut, (*names, *held), (*names[:len(actuated)], *held))
+        tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=(*names, *held))
+        if tree.sees_machine and not tree.whole and (tree.n > UNROLL_LINKS or schedule == "rolled"):
+            tree = laws_between_links(tree)
+        method = _method_for(tree, method, point)
+        if tree.nu == 0:
+            raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
+        loose = without_resistance(tree) if lock == "massless" else []
+        tree = lock_joints(tree, loose)
+        if not tree.looped and not wanted:
+            check_inertia(tree)
+        model = _at_start(Model(mechanism, tree, method, options, tree.parameters, locked=tuple(loose)))
+        for key in (*actuated, *independent):
+            model.configuration.split(key)  # says what is wrong with a name
+        made = System(Kernels(model, Maker(backend, schedule, threads, precision)))
+        _check_coverage(made.plans)
+        warn_if_interpreted(made.plans, 3)
+        return made.lock(*wanted)
+
+
+def _check_choices(mechanism: object, backend: str, schedule: str, precision: str) -> None:
+    """Refuse what there is not."""
     if not isinstance(mechanism, Mechanism):
         raise ModelError(f"compile needs a bellcrank.Mechanism, got {type(mechanism).__name__}")
     if backend not in (*BACKENDS, "numpy"):
@@ -68,45 +102,25 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
         raise ModelError(f"precision {precision!r} must be 'double' or 'single'")
     if precision == "single" and backend == "numpy":
         raise ModelError("precision='single': backend='numpy' computes with doubles; take backend='cuda'")
-    actuated, independent, cut = (_names(x, what) for x, what in (
-        (actuated, "actuated"), (independent, "independent"), (cut, "cut")))
-    baumgarte = _gains(baumgarte)
-    if not mechanism.bodies:
-        raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 
-    with collector_paused():
-        mechanism = mechanism.copy()  # later changes of the description must not reach the system
-        names = [_joint_of(mechanism, key) for key in (*actuated, *independent)]
-        wanted = () if lock == "massless" else _names(lock, "lock")
-        held = [_joint_of(mechanism, key) for key in wanted]
-        mechanism, cut = with_carriers(mechanism, cut, (*names, *held), (*names[:len(actuated)], *held))
-        tree = build_tree(mechanism, free_frames=free_frames, cut=cut, keep=(*names, *held))
-        if tree.sees_machine and not tree.whole and (tree.n > UNROLL_LINKS or schedule == "rolled"):
-            tree = laws_between_links(tree)
-        if method == "auto":
-            method = AUTO[tree.looped]
-        if point is not None:
-            method = f"{method}/{point}"
-        functions_of(method, tree.looped)  # says what is wrong with the method
-        check_topology(method, tree)
-        if tree.nu == 0:
-            raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
-        loose = without_resistance(tree) if lock == "massless" else []
-        tree = lock_joints(tree, loose)
-        if not tree.looped and not wanted:
-            check_inertia(tree)
-        model = Model(mechanism, tree, method, Options(actuated, independent or actuated, baumgarte),
-                      tree.parameters, locked=tuple(loose))
-        if mechanism.open_at_start:
-            model = released(model, tuple(mechanism.open_at_start))
-        if mechanism.absent_at_start:
-            model = without(model, mechanism.absent_at_start)
-        for key in (*actuated, *independent):
-            model.configuration.split(key)  # says what is wrong with a name
-        made = System(Kernels(model, Maker(backend, schedule, threads, precision)))
-        _check_coverage(made.plans)
-        warn_if_interpreted(made.plans, 3)
-        return made.lock(*wanted)
+
+def _method_for(tree: Tree, method: str, point: str | None) -> str:
+    """The method by its whole name; refuses one that there is not, or that does not cover the machine."""
+    if method == "auto":
+        method = AUTO[tree.looped]
+    if point is not None:
+        method = f"{method}/{point}"
+    functions_of(method, tree.looped)  # says what is wrong with the method
+    check_topology(method, tree)
+    return method
+
+
+def _at_start(model: Model) -> Model:
+    """The machine as it is when a run begins: without what is open, and without bodies that enter later."""
+    opened, absent = tuple(model.mechanism.open_at_start), model.mechanism.absent_at_start
+    if opened:
+        model = released(model, opened)
+    return without(model, absent) if absent else model
 
 
 def _check_coverage(plans: LoopPlans) -> None:

@@ -48,65 +48,92 @@ def closed_slopes(tracer: Tracer, seeds: Seeds) -> tuple[list[Number], list[dict
 
 def closed_solved(tracer: Tracer, seeds: Seeds) -> Solved:
     """The same, one direction after the other."""
-    tree, graph = tracer.tree, tracer.graph
-    machine = require_direct(tracer.machine(("q", "u", "udot", "tau")))
-    constraints = every_constraint(machine)
-    solver = LoadSolver(machine, constraints)
-    kept = [r for rows, _ in solver.blocks for r in rows]
-    fixed = [v for v, driven in enumerate(tree.prescribed_speeds()) if driven]
-    free = [v for v in range(tree.nu) if v not in fixed]
-    needed = needed_forces(machine)  # M u̇ + h, laws of joints taken off
-    drives = tracer(SHARED["drives"]) if tree.actuators else [graph.leaf(("tau", i)) for i in range(tree.nu)]
-    own = tracer(SHARED["prescribed"])
-    matrix = tracer(SHARED["mass_matrix"])
-    factors = _reduced(solver, matrix, tree.nu)
-
-    # values: (3) with the equations themselves on the right
-    at_rest = {("udot", v): 0.0 for v in range(tree.nu)}
-    rest = dict(zip(needed, evaluate(list(needed.values()), lambda k: at_rest[k] if k in at_rest else graph.leaf(k)),
-                    strict=True))
-    gamma = [c.equation.gamma for c in constraints]
-    zero = [0.0] * len(constraints)
-    udot = _solved(solver, factors, matrix, {v: drives[v] - rest[v] for v in free}, gamma, free)
-    values = [own[v] if v in fixed else udot[v] for v in range(tree.nu)]
-    at = {("udot", v): values[v] for v in range(tree.nu)}
-
-    def placed(entries: Sequence[Number], loads: Mapping[int, Number]) -> list[Number]:
-        return evaluate(entries, lambda k: at[k] if k in at else loads[k[1]] if k[0] == "load" else graph.leaf(k))
-
-    left = placed([needed[v] - drives[v] for v in free], {})
-    loads = solver.projected(dict(zip(free, left, strict=True))).loads
-
-    # (2)
-    residual = []
-    for v in free:
-        total = drives[v] - needed[v]
-        for r in kept:
-            x = constraints[r].free.get(v)
-            if x is not None:
-                total = total + x * graph.leaf(("load", r))
-        residual.append(total)
-    for r in kept:
-        total = constraints[r].equation.gamma
-        for v, x in constraints[r].free.items():
-            total = total - x * graph.leaf(("udot", v))
-        residual.append(total)
-    rows = jacobian(residual, seeds)
-    flat = iter(placed([x for row in rows for x in row.values()], loads))
+    machine = _ClosedMachine(tracer)
+    free, kept, fixed = machine.free, machine.kept, machine.fixed
+    values = machine.accelerations()
+    loads = machine.loads(values)
+    rows = jacobian(machine.residual(), seeds)
+    flat = iter(machine.placed([x for row in rows for x in row.values()], values, loads))
     rows = [{d: next(flat) for d in row} for row in rows]
-    moved = jacobian(own, seeds)
+    moved = jacobian(machine.own, seeds)
 
     def solve(column: Sequence[Number]) -> list[Number]:
         force = {v: x for v, x in zip(free, column, strict=False) if not is_zero(x)}
-        right = list(zero)
+        right: list[Number] = [0.0] * len(machine.constraints)
         for r, x in zip(kept, column[len(free):], strict=False):
             right[r] = x
-        found = _solved(solver, factors, matrix, force, right, free)
+        found = machine.solved(force, right)
         for v, x in zip(fixed, column[len(free) + len(kept):], strict=True):
             found[v] = x
         return found
 
     return Solved(values, [*rows, *(moved[v] for v in fixed)], solve)
+
+
+class _ClosedMachine:
+    """The equations (1) of a machine, and the plan's way to solve them."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        tree, self.graph = tracer.tree, tracer.graph
+        machine = require_direct(tracer.machine(("q", "u", "udot", "tau")))
+        self.nu = tree.nu
+        self.constraints = every_constraint(machine)
+        self.solver = LoadSolver(machine, self.constraints)
+        self.kept = [r for rows, _ in self.solver.blocks for r in rows]  #: the constraints that count
+        self.fixed = [v for v, driven in enumerate(tree.prescribed_speeds()) if driven]
+        self.free = [v for v in range(tree.nu) if v not in self.fixed]
+        self.needed = needed_forces(machine)  #: M u̇ + h, laws of joints taken off
+        self.drives = tracer(SHARED["drives"]) if tree.actuators else [
+            self.graph.leaf(("tau", i)) for i in range(tree.nu)]
+        self.own = tracer(SHARED["prescribed"])  #: accelerations that laws of time give
+        self.matrix = tracer(SHARED["mass_matrix"])
+        self.factors = _reduced(self.solver, self.matrix, tree.nu)
+
+    def accelerations(self) -> list[Number]:
+        """u̇ of all speeds: (3) with the equations themselves on the right."""
+        at_rest = {("udot", v): 0.0 for v in range(self.nu)}
+        rest = dict(zip(self.needed, evaluate(list(self.needed.values()), lambda k: (
+            at_rest[k] if k in at_rest else self.graph.leaf(k))), strict=True))
+        gamma = [c.equation.gamma for c in self.constraints]
+        udot = self.solved({v: self.drives[v] - rest[v] for v in self.free}, gamma)
+        return [self.own[v] if v in self.fixed else udot[v] for v in range(self.nu)]
+
+    def loads(self, udot: Sequence[Number]) -> Mapping[int, Number]:
+        """λ of the constraints that count."""
+        left = self.placed([self.needed[v] - self.drives[v] for v in self.free], udot, {})
+        return self.solver.projected(dict(zip(self.free, left, strict=True))).loads
+
+    def residual(self) -> list[Number]:
+        """τ + Jᵀλ - M u̇ - h of the free speeds, then γ - J u̇, u̇ and λ being leaves of the graph: what (2) varies."""
+        out = []
+        for v in self.free:
+            total = self.drives[v] - self.needed[v]
+            for r in self.kept:
+                x = self.constraints[r].free.get(v)
+                if x is not None:
+                    total = total + x * self.graph.leaf(("load", r))
+            out.append(total)
+        for r in self.kept:
+            total = self.constraints[r].equation.gamma
+            for v, x in self.constraints[r].free.items():
+                total = total - x * self.graph.leaf(("udot", v))
+            out.append(total)
+        return out
+
+    def placed(self, entries: Sequence[Number], udot: Sequence[Number], loads: Mapping[int, Number]) -> list[Number]:
+        """Entries with u̇ and λ at these values."""
+        at = {("udot", v): x for v, x in enumerate(udot)}
+        return evaluate(entries, lambda k: at[k] if k in at else loads[k[1]] if k[0] == "load" else self.graph.leaf(k))
+
+    def solved(self, force: Mapping[int, Number], right: Sequence[Number]) -> list[Number]:
+        """(3)"""
+        a = self.solver.motion({}, right)
+        left = dict(force)
+        for v, x in _times(self.matrix, a, self.nu).items():
+            left[v] = left[v] - x if v in left else -x
+        rates = self.factors.solve({v: x for v, x in self.solver.projected(left).force.items() if not is_zero(x)})
+        moved = self.solver.motion(rates, [0.0] * len(right))
+        return [x + y for x, y in zip(a, moved, strict=True)]
 
 
 def _reduced(solver: LoadSolver, matrix: Sequence[Number], nu: int) -> InertiaFactors:
@@ -132,16 +159,3 @@ def _times(matrix: Sequence[Number], column: Sequence[Number], nu: int) -> dict[
             if not is_zero(a):
                 out[i] = out[i] + a * x if i in out else a * x
     return out
-
-
-def _solved(solver: LoadSolver, factors: InertiaFactors, matrix: Sequence[Number], force: Mapping[int, Number],
-            right: Sequence[Number], free: Sequence[int]) -> list[Number]:
-    """(3)"""
-    nu = solver.nu
-    a = solver.motion({}, right)
-    left = dict(force)
-    for v, x in _times(matrix, a, nu).items():
-        left[v] = left[v] - x if v in left else -x
-    rates = factors.solve({v: x for v, x in solver.projected(left).force.items() if not is_zero(x)})
-    moved = solver.motion(rates, [0.0] * len(right))
-    return [x + y for x, y in zip(a, moved, strict=True)]

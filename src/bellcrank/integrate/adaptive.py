@@ -246,15 +246,7 @@ def embedded_pair(tableau: Callable[[], Explicit]) -> Program:
 def integrate(f: Builder, x: Adaptive) -> None:
     """The driver of an adaptive method."""
     f.set_count("status", 0)
-    inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
-    with f.when(f.count("blocks") > 0):
-        copy(f, given, inputs, n)
-        copy(f, f.memory("all_y"), x.y, x.size)
-    with f.when(f.count("known") == 0):
-        copy(f, x.y, x.stage, x.size)
-        x.clock[0] = x.time.value
-        x.slope(0)
-        f.set_count("known", 1)
+    _begin(f, x)
     with f.forever() as leave:
         left = x.end - x.time.value
         leave((left <= 0.0).any())
@@ -293,6 +285,24 @@ def integrate(f: Builder, x: Adaptive) -> None:
         with f.when(short.any()):
             f.set_count("status", 2)
         leave(short.any())
+    _end(f, x)
+
+
+def _begin(f: Builder, x: Adaptive) -> None:
+    """The state from which the driver goes on, and the slope there."""
+    inputs, given, n = f.memory("inputs"), f.memory("all_inputs"), f.count("n_inputs")
+    with f.when(f.count("blocks") > 0):
+        copy(f, given, inputs, n)
+        copy(f, f.memory("all_y"), x.y, x.size)
+    with f.when(f.count("known") == 0):
+        copy(f, x.y, x.stage, x.size)
+        x.clock[0] = x.time.value
+        x.slope(0)
+        f.set_count("known", 1)
+
+
+def _end(f: Builder, x: Adaptive) -> None:
+    """Give back where it is, and what the next call goes on with."""
     f.set_real("time", x.time.value)
     f.set_real("step", x.step.value)
     with f.when(f.count("blocks") > 0):

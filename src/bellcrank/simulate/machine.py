@@ -20,6 +20,7 @@ from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
 from bellcrank.target.program import DriverLayout
+from bellcrank.topology.tree import Tree
 
 __all__ = ["Code", "fill", "make_code", "packed", "unpacked"]
 
@@ -159,9 +160,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
     given = nu if spread is None else spread[1]
     inputs = {"tau": 0, "wrench": given, "parameters": given + outside}
-    sizes = {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu,
-             "speed": nu, "springs": 6 * (len(tree.body_names) - 1), "arms": 0 if arms is None else arms.size,
-             "spread": 0 if spread is None else nu,
+    sizes = {**_sizes(tree), "arms": 0 if arms is None else arms.size, "spread": 0 if spread is None else nu,
              "inputs": given + outside + len(tree.parameters)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
@@ -192,6 +191,13 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     return Code(run.backend, nq, nu, width, sizes, places, tuple(rates), tuple(forces),
                 tuple(c.corrections(momenta, plain, closing)), nu if tree.looped and closing == "position" else 0,
                 tuple(tell) if held else (), cache(partial(c.slopes, exact)), inputs)
+
+
+def _sizes(tree: Tree) -> dict[str, int]:
+    """Entries of the buffers that every program has."""
+    nq, nu = tree.nq, tree.nu
+    return {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu, "speed": nu,
+            "springs": 6 * (len(tree.body_names) - 1)}
 
 
 def fill(memory: DriverBuffers, code: Code, name: str, values: Floats) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def to_jax(system: System, function: str, *, inline: bool = False, reverse_only:
     4.703
     """
     try:
-        import jax
+        import jax  # noqa: F401
     except ImportError:
         raise ModelError("to_jax: the package jax is not installed; pip install \"bellcrank[jax]\"") from None
     if inline and reverse_only:
@@ -49,6 +49,12 @@ def to_jax(system: System, function: str, *, inline: bool = False, reverse_only:
     if inline:
         return _inline(system, function)
     host = HostFunction("to_jax", system, function)
+    return _checked(_called_back(host, reverse_only), function, host.inputs)
+
+
+def _called_back(host: HostFunction, reverse_only: bool) -> Callable[..., Any]:
+    """A function of JAX that calls compiled code of the library, with its derivatives."""
+    import jax
 
     def result(*shapes: tuple[int, ...]) -> Any:
         kind = jax.numpy.result_type(float)
@@ -76,7 +82,7 @@ def to_jax(system: System, function: str, *, inline: bool = False, reverse_only:
         call.defvjp(lambda *arrays: (value(*arrays), arrays), backward)
     else:
         call.defjvp(rule)
-    return _checked(call, function, host.inputs)
+    return cast(Callable[..., Any], call)
 
 
 def _as_jax(array: Any) -> Any:
