@@ -14,7 +14,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.simulate import courses, lane_steppers, resident
+from bellcrank.simulate import courses, fixed_course, lane_steppers, resident
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.varying_course import VaryingCourse
 from bellcrank.target.cuda import cuda_runtime, device, parking_ways
@@ -340,7 +340,7 @@ def test_rigid_contacts(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> Non
     run, before, counts = {"duration": 0.1, "stepper": "moreau", "step": 1e-3, "output": 0.01}, len(gpu.functions), []
     other = cpu.simulate((q, u), **run)
     for pace in (1000.0, 7.0):
-        monkeypatch.setattr(courses.FixedCourse, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
+        monkeypatch.setattr(fixed_course.FixedCourse, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
                             raising=False)
         moved = gpu.uploads, gpu.downloads
         mine = system.simulate((q, u), **run)

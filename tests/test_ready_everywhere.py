@@ -10,7 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.math import sin
-from bellcrank.mechanism.forces.magic_set import MagicSet
+from bellcrank.mechanism.forces.magic_set import COEFFICIENTS, MagicSet
 from bellcrank.mechanism.forces.tyre import trail
 
 T = 0.3
@@ -190,6 +190,26 @@ def test_a_set_of_coefficients():
     left, right = forces(kappa=0.02, alpha=0.1, camber=0.05, **own), forces(
         kappa=0.02, alpha=-0.1, camber=-0.05, mirrored=True, **own)
     np.testing.assert_allclose(left, right * [1, -1, 1, -1, 1, -1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("settings", [{"half_length": 0.06, "rolling": 0.01}, {"model": "set"}])
+def test_rolling_backwards_is_the_mirror_image(settings):
+    """The same sliding to the left, forwards and backwards: forces as in a mirror across the road, so that the trail
+    lies behind in the sense of travel (sgn V_cx in D_t and D_r)."""
+    ahead, back = forces(alpha=0.1, **settings), forces(alpha=-0.1, speed=-20.0, **settings)
+    assert abs(ahead[5]) > 2.0 and abs(ahead[1]) > 1000.0
+    np.testing.assert_allclose(back, ahead * [-1, 1, 1, 1, -1, -1], rtol=1e-9, atol=1e-9)
+
+
+def test_coefficients_of_all_kinds_count():
+    """Every coefficient of a set moves some force or moment at one slip or another, as its equation says."""
+    usual = {**dict.fromkeys(COEFFICIENTS, 0.1), **SET, "LONGVL": 16.0, "LMUX": 0.9, "LMUY": 0.9, "RBX1": 8.0,
+             "RCX1": 1.1, "RCY1": 1.05}
+    states = ((3000.0, 0.1, 0.08, 0.05, 0.3, 20.0, 1.0), (5000.0, -0.1, -0.06, 0.04, 0.3, 12.0, 1.0))
+    plain = np.array([MagicSet.of(usual).loads(*x) for x in states])
+    for name in COEFFICIENTS:
+        other = np.array([MagicSet.of({**usual, name: 1.01 * usual[name]}).loads(*x) for x in states])
+        assert np.abs(other - plain).max() > 1e-9, name
 
 
 @pytest.mark.parametrize("model", ["brush", "set"])

@@ -28,7 +28,7 @@ from bellcrank.topology.pairs import (
 )
 from bellcrank.topology.tree import Tree
 
-__all__ = ["REPORT", "ElementView", "element_parts", "element_reports", "element_view"]
+__all__ = ["REPORT", "ElementView", "JointView", "element_parts", "element_reports", "element_view"]
 
 class PointView(ElementView):
     """A force along the line between two points."""
@@ -99,27 +99,17 @@ class JointView(ElementView):
 
     @cached_property
     def _wrench(self) -> Force:
-        """A unit of the force on the joint's child, in the axes of the outboard link about its origin."""
-        link, i, _, backwards = self._part
-        joint = self._tree.joints[link]
-        assert joint is not None
-        q = [self._at.coordinate(link, k)[0] for k in range(joint.nq)]
-        numbers = self._tree.numbers(link)
-        constants = self._at.bind(numbers.joint) if link in self._tree.symbolic else numbers.joint
-        own = unit_wrench(joint.subspace(q, constants), i)
-        return -own if backwards else own
-
-    def _turned(self, v: Vector) -> Vector:
-        turned: Vector = self._at.in_world(self._at.moving(self._part[0]).axes.apply(v)) * self.force
-        return turned
+        return _on_child(self._at, self._tree, *self._part[:2])
 
     @property
     def vector(self) -> Vector:
-        return self._turned(self._wrench.force)
+        turned: Vector = self._wrench.force * self.force
+        return turned
 
     @property
     def torque(self) -> Vector:
-        return self._turned(self._wrench.moment)
+        turned: Vector = self._wrench.moment * self.force
+        return turned
 
     @property
     def second_point(self) -> Vector:
@@ -128,10 +118,43 @@ class JointView(ElementView):
     first_point = second_point
 
 
-class SumView(ElementView):
-    """A force along a sum of joint coordinates, which acts at no single point."""
+def _on_child(at: InSight, tree: Tree, link: int, i: int) -> Force:
+    """What a unit of force along a coordinate of a joint of the tree exerts on the joint's child, in world axes about
+    the origin of the outboard link."""
+    joint = tree.joints[link]
+    assert joint is not None
+    q = [at.coordinate(link, k)[0] for k in range(joint.nq)]
+    numbers = tree.numbers(link)
+    own = unit_wrench(joint.subspace(q, at.bind(numbers.joint) if link in tree.symbolic else numbers.joint), i)
+    moment, force = (at.in_world(at.moving(link).axes.apply(v)) for v in (own.moment, own.force))
+    return Force(-moment, -force) if link in tree.backwards else Force(moment, force)
 
-    has = ("force", "length", "rate", "power", "energy")
+
+class SumView(ElementView):
+    """A force along a sum of joint coordinates: its vector, torque and second point are those on the child of the first
+    joint of the sum, its first point is at the last joint."""
+
+    @cached_property
+    def _wrench(self) -> Force:
+        link, i, factor = self._part.terms[0]
+        turned: Force = _on_child(self._at, self._tree, link, i) * (self.force * factor)
+        return turned
+
+    @property
+    def vector(self) -> Vector:
+        return self._wrench.force
+
+    @property
+    def torque(self) -> Vector:
+        return self._wrench.moment
+
+    @property
+    def first_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part.terms[-1][0]).origin, True)
+
+    @property
+    def second_point(self) -> Vector:
+        return self._at.in_world(self._at.moving(self._part.terms[0][0]).origin, True)
 
     @cached_property
     def force(self) -> Number:
@@ -201,7 +224,7 @@ class ClosingView(ElementView):
 class BodyView(ElementView):
     """A wrench on the second body at a point of it: bushings, drag, laws."""
 
-    has = ("power", "energy", "vector", "torque", "second_point")
+    has: tuple[str, ...] = ("power", "energy", "vector", "torque", "second_point")
 
     @property
     def _arm(self) -> Vector:
@@ -235,6 +258,27 @@ class BodyView(ElementView):
         if isinstance(part, WrenchPair):
             return stored_by(part.law, self._at)
         return part.energy(self._at.moving(self._part.first), self._at.moving(self._part.second))
+
+
+class BushingView(BodyView):
+    """A bushing: what it exerts on both bodies acts where the frame on the second one is."""
+
+    has = (*BodyView.has, "first_point")
+
+    @property
+    def first_point(self) -> Vector:
+        return self.second_point
+
+
+class GroundedView(BodyView):
+    """A law that knows where it acts on the ground: tyres."""
+
+    has = (*BodyView.has, "first_point")
+
+    @property
+    def first_point(self) -> Vector:
+        where: Vector = self._part.law.ground_point(self._at)
+        return where
 
 
 class AppliedView(ElementView):
@@ -273,7 +317,7 @@ class AppliedView(ElementView):
 
 
 _KINDS: dict[type, type[ElementView]] = {PointPair: PointView, SumForce: SumView, LoopForce: ClosingView,
-                                         BushingPair: BodyView, DragPair: BodyView, WrenchPair: BodyView,
+                                         BushingPair: BushingView, DragPair: BodyView, WrenchPair: BodyView,
                                          ContactPair: ContactView}
 
 
@@ -282,8 +326,14 @@ def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:
     pairs = [pair for pair in tree.pairs if not isinstance(getattr(pair, "along", None), StateRate)
              and not (isinstance(pair, SumForce) and pair.name in tree.named_forces)]  # see `laws_between_links`
     return [*((name, JointView, part) for name, part in tree.named_forces.items()),
-            *((pair.name, _KINDS[type(pair)], pair) for pair in pairs),
+            *((pair.name, _kind(pair), pair) for pair in pairs),
             *((w.name, AppliedView, (link, w)) for link, several in tree.applied.items() for w in several)]
+
+
+def _kind(pair: Any) -> type[ElementView]:
+    if isinstance(pair, WrenchPair) and hasattr(pair.law, "ground_point"):
+        return GroundedView
+    return _KINDS[type(pair)]
 
 
 def element_view(at: InSight, tree: Tree, name: str) -> ElementView:

@@ -75,7 +75,7 @@ class ReadyElements(StatefulElements):
     def add_hydraulic_cylinder(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
                                second_point: Sequence[Number], *, head_area: float, rod_area: float, closed: float,
                                stroke: float, dead_volume: float = 1e-4, bulk_modulus: float = 1.4e9,
-                               leakage: float = 0.0, friction: float = 0.0, opening: MachineLaw | None = None,
+                               leakage: float = 0.0, friction: float = 0.0, opening: float | MachineLaw | None = None,
                                gain: float = 0.0, supply: float = 2e7, tank: float = 1e5,
                                initial: tuple[Number, Number] = (1e5, 1e5)) -> Spring:
         """A hydraulic cylinder between two points. The pressures of both chambers are states in MPa, called
@@ -83,11 +83,12 @@ class ReadyElements(StatefulElements):
 
         Areas [m^2]; `closed` is the distance of the points when it is pushed in [m], to `closed` + `stroke`; dead
         volume of each chamber [m^3], bulk modulus [Pa], leakage past the piston [m^3/(s Pa)], friction [N s/m]. The
-        valve: `opening` is a law of the machine between -1 (feeds the rod) and 1 (feeds the head), None for shut;
+        valve: `opening` is a number or a law of the machine between -1 (feeds the rod) and 1 (feeds the head), None for
+        shut;
         `gain` [m^3/(s sqrt(Pa))], `supply` and `tank` pressure [Pa]. Stiff: take "radau" or "radau5", or small steps.
         """
         what = f"hydraulic cylinder {name!r}"
-        if len(tuple(initial)) != 2:
+        if not isinstance(initial, (tuple, list)) or len(initial) != 2:
             raise ModelError(f"{what}: initial must be two pressures [Pa], of the head and of the rod, got {initial!r}")
         starts = [number(what, "initial", x) * 1e-6 for x in initial]
         cylinder = ready_made.cylinder(name, opening, head_area=head_area, rod_area=rod_area, closed=closed,
@@ -116,8 +117,8 @@ class ReadyElements(StatefulElements):
         opposite ways where one radius is negative (a crossed belt). Each span has the `stiffness` [N/m] and only pulls;
         a chain has `slack` [m] in place of a pretension. See `bellcrank.mechanism.forces.belt`."""
         what = f"belt {name!r}"
-        if len(pulleys) != 2:
-            raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {len(pulleys)}")
+        if not isinstance(pulleys, Mapping) or len(pulleys) != 2:
+            raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {pulleys!r}")
         belt = ready_made.belt(what, stiffness=stiffness, pretension=pretension, damping=damping, slack=slack)
         (one, first), (two, second) = ((joint, ready_made.plain(what, joint, r)) for joint, r in pulleys.items())
         return self._add_joint_force(name, {one: first, two: -second}, belt, None)
@@ -132,11 +133,12 @@ class ReadyElements(StatefulElements):
         friction of the rotor [N m s/rad]."""
         motor = ready_made.dc_motor(name, joint, voltage=voltage, resistance=resistance, inductance=inductance,
                                     constant=constant, gear=gear, friction=friction)
+        rotor = ready_made.plain(f"motor {name!r}", "rotor_inertia", rotor_inertia, 0.0)
         self._free(f"motor {name!r}", motor.current)
         made = self.add_joint_force(name, joint, MotorTorque(motor))
         self.add_state(motor.current, CurrentRate(motor), units="A")
-        if rotor_inertia:
-            self.add_armature(name, joint, rotor_inertia * motor.gear**2)
+        if rotor:
+            self.add_armature(name, joint, rotor * motor.gear**2)
         return made
 
     def add_brake(self, name: str, joint: str | Mapping[str, float], *, capacity: float | MachineLaw,
@@ -155,6 +157,9 @@ class ReadyElements(StatefulElements):
                    damping: float = 1e-3) -> JointForce | JointSum:
         """A clutch between two shafts on one carrier, by their joints: friction that truly sticks against the
         difference of their speeds; see `add_brake`."""
+        for joint in (first, second):
+            if not isinstance(joint, str):
+                raise ModelError(f"clutch {name!r}: joints go by their names, got {joint!r}")
         if first == second:
             raise ModelError(f"clutch {name!r}: needs two joints, got {first!r} twice; add_brake holds one")
         return self.add_brake(name, {first: 1.0, second: -1.0}, capacity=capacity, reach=reach, damping=damping)

@@ -148,7 +148,7 @@ class ForceElements(JointForceElements):
         """
         new_name(self._springs, name, "spring")
         what = f"spring {name!r}"
-        along = self._spring_law(what, stiffness, damping, length, law, potential, "length")
+        along = self._spring_law(name, what, stiffness, damping, length, law, potential, "length")
         ends = triple(first_point, what), triple(second_point, what)
         self._check_own(what, *ends[0], *ends[1])
         spring = Spring(name, self.body(first).index, self.body(second).index, *ends, along)

@@ -82,7 +82,7 @@ class JointForceElements:
         return tuple(self._armatures.values())
 
     # -- adding -------------------------------------------------------------------------------
-    def _spring_law(self, what: str, stiffness: Number | None, damping: Number | None, rest: Number,
+    def _spring_law(self, name: str, what: str, stiffness: Number | None, damping: Number | None, rest: Number,
                     law: Law2 | MachineLaw | Table | None, potential: Callable[[Number], Number] | None,
                     label: str) -> Along:
         """The law of a spring from the arguments it may be described with."""
@@ -100,7 +100,7 @@ class JointForceElements:
             if not all(is_zero(x) for x in (linear.stiffness, linear.damping, linear.rest)):
                 raise ModelError(f"{what}: a law takes the place of stiffness, damping and {label}; give one or the "
                                  "other")
-            return self._function_force(what.partition("'")[2][:-1], what, law, -1.0)
+            return self._function_force(name, what, law, -1.0)
         if not all(is_zero(x) for x in (linear.stiffness, linear.rest)):
             raise ModelError(f"{what}: a potential takes the place of stiffness and {label}; give one or the other")
         assert potential is not None
@@ -112,7 +112,10 @@ class JointForceElements:
         """The force of a function: of a displacement and its rate, or of the machine."""
         if isinstance(law, Table):
             law = TableLaw(law)
-        if callable(law) and required_arguments(law) == 1:
+        if not callable(law):
+            raise ModelError(f"{what}: a law is a function or a Table, got {law!r}; for a number, write "
+                             "lambda at: number")
+        if required_arguments(law) == 1:
             return MachineForce(name, law, sign)
         try_force(law, what)
         return LawForce(law, sign)
@@ -123,7 +126,7 @@ class JointForceElements:
         """A spring and damper on a joint coordinate, or on a sum of several {joint: factor}: the joint force is
         ``-stiffness (q - rest) - damping u``; with ``potential(q)`` [J] in place of stiffness and rest, minus its
         derivative, less ``damping u``."""
-        along = self._spring_law(f"joint spring {name!r}", stiffness, damping, rest, None, potential, "rest")
+        along = self._spring_law(name, f"joint spring {name!r}", stiffness, damping, rest, None, potential, "rest")
         return self._add_joint_force(name, joint, along, coordinate)
 
     def add_joint_force(self, name: str, joint: str | Mapping[str, float], law: Law2 | MachineLaw | Table,
@@ -267,6 +270,9 @@ class JointForceElements:
             many = JointSum(name, self._sum_terms(f"joint force {name!r}", joint), along)
             self._joint_sums[name] = many
             return many
+        if not isinstance(joint, str):
+            raise ModelError(f"joint force {name!r}: acts on a joint, by its name, or on a sum {{joint: factor}}, got "
+                             f"{joint!r}")
         force = JointForce(name, joint, self._coordinate(joint, coordinate), along)
         self._joint_forces[name] = force
         return force
@@ -275,6 +281,8 @@ class JointForceElements:
         """Joint, coordinate and factor of every part of a sum; a factor of zero has no part in it."""
         terms = []
         for key, factor in factors.items():
+            if not isinstance(key, str):
+                raise ModelError(f"{what}: a sum names its joints, {{joint: factor}}, got {key!r}")
             joint, dot, coordinate = key.rpartition(".")
             if key in self._joints or not dot:
                 joint, dot = key, ""

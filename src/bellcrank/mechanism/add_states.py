@@ -58,7 +58,7 @@ class StatefulElements(ForceElements):
         new_name(self._outputs, name, "output")
         if not callable(law) or required_arguments(law) != 1:
             raise ModelError(f"output {name!r}: a law is a function of one argument, which shows the machine")
-        self._outputs[name] = AddedOutput(name, law, str(units))
+        self._outputs[name] = AddedOutput(name, law, _units(f"output {name!r}", units))
         return self._outputs[name]
 
     def add_state(self, name: str, rate: Callable[[Any], Number], *, initial: Number = 0.0, units: str = "1"
@@ -84,10 +84,16 @@ class StatefulElements(ForceElements):
         what = f"state {name!r}"
         if not callable(rate) or required_arguments(rate) != 1:
             raise ModelError(f"{what}: its rate is a function of one argument, which shows the machine")
-        value = number(what, "initial", initial)
+        value, label = number(what, "initial", initial), _units(what, units)
         self._check_own(what, value)
         known = self._joints.get(name)
         if known is None or not isinstance(known.joint, FirstOrder):  # files put them in their places beforehand
-            self.add_joint(name, FirstOrder(str(units)), "ground", self.add_body(name))
-        self._states[name] = AddedState(name, rate, value, str(units))
+            self.add_joint(name, FirstOrder(label), "ground", self.add_body(name))
+        self._states[name] = AddedState(name, rate, value, label)
         return self._states[name]
+
+
+def _units(what: str, units: Any) -> str:
+    if not isinstance(units, str):
+        raise ModelError(f"{what}: units are a text, such as 'bar', got {units!r}")
+    return units

@@ -69,6 +69,8 @@ def number(what: str, label: str, value: Number, least: float | None = None, *, 
         return value
     try:
         value = float(value)
+    except OverflowError:
+        raise ModelError(f"{what}: {label} is above {HUGE:g}, which cannot be computed with; check its unit") from None
     except (TypeError, ValueError):
         raise ModelError(f"{what}: {label} {value!r} is not a number") from None
     if not abs(value) < float("inf"):
@@ -83,7 +85,7 @@ def triple(values: Sequence[Number], what: str, functions: bool = False) -> tupl
     """Three finite numbers or parameters, or functions of time."""
     try:
         entries = tuple(v if isinstance(v, Scalar) or (functions and callable(v)) else float(v) for v in values)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{what}: {values!r} is not three numbers") from None
     if len(entries) != 3:
         raise ModelError(f"{what}: needs three numbers, got {len(entries)}")
@@ -145,6 +147,9 @@ def try_force(law: Any, what: str) -> None:
 
 def try_potential(potential: Any, what: str) -> None:
     """A potential must give a number, and a derivative, for a displacement, and must compile."""
+    if not callable(potential):
+        raise ModelError(f"{what}: a potential is a function of a displacement, got {potential!r}")
+
     def slope(x: Number) -> Number:
         return as_jet(potential(Jet(x, 1.0, 0.0))).rate
 

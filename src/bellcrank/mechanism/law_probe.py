@@ -13,7 +13,7 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.placed_elements import JointSum
+from bellcrank.mechanism.placed_elements import FrameBushing
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable
 from bellcrank.spatial import Vector
 
@@ -158,11 +158,11 @@ class ProbedElement:
 
 
 def _reported(element: Any) -> tuple[str, ...]:
-    """What an element reports: along a line or coordinate, on a sum of coordinates, or on bodies."""
-    if isinstance(element, JointSum):
-        return REPORTED[:5]
-    whole = isinstance(element, PlacedContact) or hasattr(element, "along")
-    return REPORTED if whole else (*REPORTED[3:7], "second_point")
+    """What an element reports: along a line, a coordinate or a sum of some, between frames, or on one body."""
+    if isinstance(element, PlacedContact) or hasattr(element, "along"):
+        return REPORTED
+    both = isinstance(element, FrameBushing) or hasattr(getattr(element, "law", None), "ground_point")
+    return (*REPORTED[3:7], *REPORTED[7:][0 if both else 1:])
 
 
 def probe_laws(mechanism: Mechanism) -> dict[str, LawUse]:

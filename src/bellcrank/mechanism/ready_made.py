@@ -36,6 +36,10 @@ def plain(what: str, label: str, value: Any, least: float | None = None, *, abov
 
 
 def _plain_or_law(what: str, label: str, value: Any, least: float | None = None) -> float | MachineLaw:
+    """A number, or a law of the machine."""
+    if isinstance(value, Table):
+        raise ModelError(f"{what}: {label} is a number or a law of the machine; say what the table is of, as in lambda "
+                         "at: table(at.t)")
     return value if callable(value) else plain(what, label, value, least)
 
 
@@ -53,18 +57,23 @@ def bump_stop(what: str, *, lower: Number | None = None, upper: Number | None = 
     ends = [None if x is None else number(what, label, x, 0.0) for label, x in (("lower", lower), ("upper", upper))]
     if lower is None and upper is None:
         raise ModelError(f"{what}: give a lower or an upper end, or both")
+    if isinstance(ends[0], float) and isinstance(ends[1], float) and ends[0] > ends[1]:
+        raise ModelError(f"{what}: lower {ends[0]:g} is above upper {ends[1]:g}")
     return BumpStop(ends[0], ends[1], number(what, "stiffness", stiffness, 0.0), number(what, "damping", damping, 0.0),
                     number(what, "onset", onset, 0.0, above=True), number(what, "progression", progression, 0.0))
 
 
-def cylinder(name: str, opening: MachineLaw | None, **given: float) -> HydraulicCylinder:
+def cylinder(name: str, opening: float | MachineLaw | None, **given: float) -> HydraulicCylinder:
     """See `bellcrank.Mechanism.add_hydraulic_cylinder`."""
     what = f"hydraulic cylinder {name!r}"
+    valve = None if opening is None else _plain_or_law(what, "opening", opening)
+    if isinstance(valve, float) and abs(valve) > 1.0:
+        raise ModelError(f"{what}: opening must be between -1 (feeds the rod) and 1 (feeds the head), got {valve:g}")
     numbers = {label: plain(what, label, value, 0.0) for label, value in given.items()}
     for label in ("head_area", "stroke", "dead_volume", "bulk_modulus"):
         if numbers[label] == 0.0:
             raise ModelError(f"{what}: {label} must be positive")
-    return HydraulicCylinder(name, **numbers, opening=opening)
+    return HydraulicCylinder(name, **numbers, opening=valve)
 
 
 def torsion_bar(what: str, *, length: Number, diameter: Number, bore: Number = 0.0, shear_modulus: Number = 79e9,
@@ -92,6 +101,8 @@ def dc_motor(name: str, joint: str, *, voltage: float | MachineLaw, resistance: 
                     plain(what, "friction", friction, 0.0), _plain_or_law(what, "voltage", voltage))
     if motor.inductance == 0.0:
         raise ModelError(f"{what}: the inductance must be positive")
+    if motor.gear == 0.0:
+        raise ModelError(f"{what}: the gear's ratio must not be zero")
     return motor
 
 
@@ -121,12 +132,14 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
          center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None) -> Tyre:
     """See `bellcrank.Mechanism.add_tyre`."""
     what = f"tyre {name!r}"
-    if model not in ("brush", "magic", "set"):
+    if not isinstance(model, str) or model not in ("brush", "magic", "set"):
         raise ModelError(f"{what}: model must be 'brush', 'magic' or 'set', got {model!r}")
     if (coefficients is not None) != (model == "set"):
         raise ModelError(f"{what}: coefficients belong to model='set', which needs them")
     if model == "set" and (half_length or rolling):
         raise ModelError(f"{what}: half_length and rolling are those of other models; a set has QDZ1 and QSY1")
+    if not isinstance(mirrored, bool):
+        raise ModelError(f"{what}: mirrored must be True or False, got {mirrored!r}")
     given = {label: plain(what, label, value, 0.0) for label, value in (
         ("radius", radius), ("stiffness", stiffness), ("damping", damping), ("mu", mu), ("slope", slope),
         ("c", c), ("slowest", slowest), ("half_length", half_length), ("rolling", rolling), ("settling", settling))}
@@ -145,5 +158,5 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
                          f"{height!r}")
     place = tuple(plain(what, "center", x) for x in triple(center, f"{what}: center"))
     return Tyre(name, body, **given, model=model, e=plain(what, "e", e), relaxation=(lengths[0], lengths[1]),
-                coefficients=made, mirrored=bool(mirrored), center=place, axle=unit_vector(axle, f"{what}: axle"),
+                coefficients=made, mirrored=mirrored, center=place, axle=unit_vector(axle, f"{what}: axle"),
                 height=road)

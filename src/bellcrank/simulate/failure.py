@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["Failure"]
+from bellcrank.arrays import Floats
+from bellcrank.errors import BellcrankError
+from bellcrank.system.element_trouble import element_trouble
+
+if TYPE_CHECKING:
+    from bellcrank.system.machine_functions import Machine
+
+__all__ = ["Failure", "trouble_ahead"]
+
+#: shares of a step at which elements are asked
+_AHEAD = (0.0, 0.1, 1.0, 3.0)
 
 
 class Failure(NamedTuple):
@@ -14,3 +25,15 @@ class Failure(NamedTuple):
     time: float
     reason: str
     diverged: bool = False  #: its numbers have grown beyond all bounds
+
+
+def trouble_ahead(system: Machine, q: Floats, u: Floats, t: float, step: float) -> str:
+    """What elements and laws say of where a state was going: a table may end there, a gas spring have no room left, a
+    law divide by zero. Nothing if nobody minds."""
+    with suppress(BellcrankError, ValueError, IndexError):
+        for share in _AHEAD:
+            there, then = system.integrate(q, share * step * u), t + share * step
+            trouble = system.kernels.law_trouble(there, u, then) or element_trouble(system.plans, there, u, then)
+            if trouble:
+                return trouble
+    return ""

@@ -15,7 +15,7 @@ from bellcrank.errors import BellcrankError, SingularError
 from bellcrank.simulate.crossing import Crossing, Passage, at_rest, weak
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.failure import Failure
+from bellcrank.simulate.failure import Failure, trouble_ahead
 from bellcrank.simulate.machine import Code
 from bellcrank.simulate.resident import ResidentStates
 from bellcrank.simulate.steppers import FixedStepper, Integrator, StepsTaken, Taken
@@ -315,5 +315,8 @@ class FixedRun:
             system.forward_dynamics(q, u, t=t)
         except BellcrankError as error:
             return str(error)
+        trouble = trouble_ahead(self.equations.single(i), q, u, t, self.step)
+        if trouble:
+            return f"the step from t = {t:.6g} s gives numbers that are not finite: {trouble}; or take smaller steps"
         return (f"the step from t = {t:.6g} s gives numbers that are not finite or loops that do not close: the motion "
                 "is too fast for the step, or the machine cannot move on; take smaller steps")

@@ -26,6 +26,7 @@ from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
 from bellcrank.simulate.event_times import looks, root, side_after, state_within
 from bellcrank.simulate.events import Break, Change, Event, Watch
+from bellcrank.simulate.failure import trouble_ahead
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.pieces_read import finite_rows, how_it_ended, time_within, told_failure
@@ -168,18 +169,13 @@ class _Run:
                 self.writer.remark([(state, "finished", text)])
 
     def with_laws(self, course: Course, reason: str) -> str:
-        """The reason why the run ended, with what laws say of where it was going: a table may end there."""
+        """The reason why the run ended, with what elements say of where it was going: a table may end there, or a gas
+        spring have no room."""
         if self.setup.count > 1:
             return reason
-        with contextlib.suppress(BellcrankError, ValueError, IndexError):
-            system, h = course.system, self.setup.step or 1e-3
-            q, u = (x[0] for x in course.unpack(course.y[:1], np.array([course.time])))
-            for steps in (0.0, 0.1, 1.0, 3.0):
-                there = system.integrate(q, steps * h * u)
-                trouble = system.kernels.law_trouble(there, u, course.time + steps * h)
-                if trouble:
-                    return f"{reason}; {trouble}"
-        return reason
+        q, u = (x[0] for x in course.unpack(course.y[:1], np.array([course.time])))
+        trouble = trouble_ahead(course.system, q, u, course.time, self.setup.step or 1e-3)
+        return f"{reason}; {trouble}" if trouble and trouble not in reason else reason
 
     def warn(self, text: str) -> None:
         warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=6)

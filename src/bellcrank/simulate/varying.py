@@ -14,7 +14,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.crossing import Crossing, at_rest, weak
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.failure import Failure
+from bellcrank.simulate.failure import Failure, trouble_ahead
 from bellcrank.simulate.steppers import AdaptiveStepper, FixedStepper, Integrator, Stretch
 
 if TYPE_CHECKING:
@@ -303,4 +303,8 @@ class StateRun:
         return np.stack(rows) if rows else np.zeros((0, len(self.y)))
 
     def _fail(self, reason: str) -> None:
+        equations = self.run.equations
+        q, u = equations.unpack(self.y, self.t)
+        trouble = trouble_ahead(equations.single(self.index), q, u, self.t, self.h or 1e-3)
+        reason = f"{reason}; {trouble}" if trouble and trouble not in reason else reason
         self.failure = Failure(self.index, self.t, reason)

@@ -10,9 +10,11 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, Forces, check_time
 from bellcrank.errors import ModelError
 from bellcrank.lowering.element_view import FIELDS, REPORT
-from bellcrank.lowering.element_views import element_parts
+from bellcrank.lowering.element_views import JointView, element_parts
+from bellcrank.mechanism.forces.machine_force import KnownForce
+from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import NumpyEvaluator
-from bellcrank.system.force_elements import actuator_forces, explain_meeting
+from bellcrank.system.force_elements import actuator_forces, machine_view
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -23,8 +25,9 @@ __all__ = ["ElementForces", "element_forces"]
 class ElementForces(NamedTuple):
     """One force element in a state, or a batch of them; what a kind of element does not have is NaN.
 
-    Points, vectors and torques are in world axes and belong to the element's second body: the child of a joint, the
-    second body of a spring or bushing, the body of a wrench or of drag.
+    Points, vectors and torques are in world axes and belong to the element's second body: the child of a joint (of a
+    sum of joints, the child of its first), the second body of a spring, bushing or contact, the body of a wrench, of
+    drag or of a tyre. The first point is on the other body: at the last joint of a sum, on the ground under a tyre.
     """
 
     force: Floats  #: (...) along its coordinate or line [N or N m]; positive drives that up, or the ends apart
@@ -69,7 +72,7 @@ def _reports(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayL
     found = kernels.evaluate("element_reports", {"q": q, "u": u}, None, t, run or NumpyEvaluator(plans.tree))
     if not found.finite:
         kernels.check_inputs(found)
-        explain_meeting(plans, *found.failed())
+        explain_elements(plans, *found.failed())
         kernels.refuse(found)
     return found.result
 
@@ -90,12 +93,12 @@ def _actuators(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
     if not mechanism.drives:
         return {}
     acting = actuator_forces(plans, q, u, tau, t=t)
-    out = {}
+    sight, tree, out = machine_view(plans, q, u, t), plans.tree, {}
     for drive in mechanism.drives:
-        i, j = (start + drive.coordinate for start in places[drive.joint])
-        force, x, rate = np.broadcast_arrays(acting[..., j], np.asarray(q, dtype=float)[..., i],
-                                             np.asarray(u, dtype=float)[..., j])
-        none, nothing = np.full((*force.shape, 3), np.nan), np.zeros(force.shape)
-        out[drive.name] = ElementForces(force.copy(), x.copy(), rate.copy(), force * rate, nothing, none, none.copy(),
-                                        none.copy(), none.copy())
+        link, column = tree.joint_names.index(drive.joint), places[drive.joint][1] + drive.coordinate
+        part = link, drive.coordinate, KnownForce(acting[..., column]), link in tree.backwards
+        numbers = JointView(sight, tree, part).report()
+        lead = np.broadcast_shapes(acting.shape[:-1], *(np.shape(x) for x in numbers))
+        rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in numbers], axis=-1)
+        out[drive.name] = _named(rows, JointView.has)
     return out

@@ -12,8 +12,9 @@ from bellcrank.arrays import START, Floats, Forces, check_time, flat
 from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.loops.plan import LoopPlan
+from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
-from bellcrank.system.force_elements import actuator_forces, explain_meeting
+from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.loop_errors import loop_drive
 from bellcrank.system.named_forces import given_forces
@@ -144,7 +145,7 @@ def _replan(plans: LoopPlans, found: Evaluation, wrenches: bool, plan: LoopPlan)
         if not fixed[0]:
             if plan.smallest < _NEAR:
                 raise _too_near(plans, found.name, plan)
-            explain_meeting(plans, *found.failed())
+            explain_elements(plans, *found.failed())
             plans.kernels.refuse(found)
         out[bad[fixed]] = again[fixed]
 

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats
 from bellcrank.errors import NotYetError
+from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import UNROLL_LINKS
-from bellcrank.system.force_elements import element_wrenches, explain_meeting, wrenches_on_bodies
+from bellcrank.system.force_elements import element_wrenches, wrenches_on_bodies
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run_forced(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], 
     found = plans.kernels.evaluate(name, given, with_elements(plans, given, wrenches, t, unmerged), t, evaluator)
     if not found.finite:
         plans.kernels.check_inputs(found)
-        explain_meeting(plans, *found.failed())
+        explain_elements(plans, *found.failed())
         plans.kernels.refuse(found)
     return found.result
 

@@ -181,6 +181,7 @@ class Tree:
     contacts: tuple[ContactPair, ...] = ()  #: rigid ones: no part of the equations of motion
     #: forces along coordinates of tree joints by name
     named_forces: dict[str, NamedForce] = field(default_factory=dict)
+    backwards: frozenset[int] = frozenset()  #: links whose joint was given from the outboard body to the inboard one
     frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
     joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers
     backwards: frozenset[int] = frozenset()  #: links whose joint was given from them towards their parent

@@ -92,7 +92,7 @@ def dump_ready(law: object, on: dict[str, Any], what: str, write: Writes) -> dic
             (one, first), (two, second) = on.pop("joint").items()
             return made("belt", inner, pulleys={one: first, two: -second})
         case CylinderForce(cylinder):
-            opening = {} if cylinder.opening is None else {"opening": write.of_machine(cylinder.opening, what)}
+            opening = {} if cylinder.opening is None else {"opening": or_law(cylinder.opening)}
             return made("hydraulic_cylinder", cylinder, **opening)
         case MotorTorque(motor):
             return made("dc_motor", motor, voltage=or_law(motor.voltage))
@@ -156,7 +156,7 @@ def _or_law(value: Any, read: Reads) -> Any:
 
 
 def _cylinder(name: str, part: Any, read: Reads) -> HydraulicCylinder:
-    opening = None if part.opening is None else read.machine_law(part.opening)
+    opening = None if part.opening is None else _or_law(part.opening, read)
     return ready_made.cylinder(name, opening, **_numbers(HydraulicCylinder, part, read))
 
 

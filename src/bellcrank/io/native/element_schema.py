@@ -94,7 +94,7 @@ class CylinderPart(BetweenPoints):
     gain: Fixed = 0.0
     supply: Fixed = 2e7
     tank: Fixed = 1e5
-    opening: MachineLawPart | None = None
+    opening: NumberOrLaw | None = None
 
 
 # -- on joints ------------------------------------------------------------------------------------

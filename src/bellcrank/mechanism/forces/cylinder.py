@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.scalar.functions import select_less, sqrt
+from bellcrank.scalar.functions import maximum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 
 __all__ = ["CylinderForce", "HydraulicCylinder", "PressureRate", "flow_through"]
@@ -15,6 +17,8 @@ __all__ = ["CylinderForce", "HydraulicCylinder", "PressureRate", "flow_through"]
 MEGA = 1e6
 #: pressure difference below which flow through an edge is laminar [Pa]
 _LAMINAR = 1e4
+#: volumes are not let below this [m^3]: a chamber without oil has no finite pressure
+_NO_OIL = 1e-300
 
 
 def flow_through(gain: Number, drop: Number) -> Number:
@@ -44,7 +48,7 @@ class HydraulicCylinder:
     gain: float
     supply: float
     tank: float
-    opening: MachineLaw | None  #: of the valve: 1 feeds the head, -1 the rod
+    opening: float | MachineLaw | None  #: of the valve: 1 feeds the head, -1 the rod
 
     @property
     def head(self) -> str:
@@ -65,7 +69,7 @@ class HydraulicCylinder:
         """What the valve lets into a chamber [m^3/s]; side: 1 for the head, -1 for the rod."""
         if self.opening is None:
             return 0.0
-        opening = self.opening(at) * side
+        opening = (self.opening(at) if callable(self.opening) else self.opening) * side
         filling = flow_through(self.gain * opening, self.supply - pressure)
         emptying = flow_through(self.gain * opening, pressure - self.tank)
         return select_less(opening, 0.0, emptying, filling)
@@ -81,6 +85,18 @@ class CylinderForce:
         c = self.cylinder
         push = (at.state(c.head) * c.head_area - at.state(c.rod) * c.rod_area) * MEGA
         return c.friction * at.element(c.name).rate - push
+
+    def undefined(self, x: Number) -> str:
+        """Why there is no pressure at one of the lengths x, numbers or arrays."""
+        c = self.cylinder
+        for chamber, volume in zip(("head", "rod"), c.volumes(np.asarray(x, dtype=float)), strict=True):
+            empty = np.flatnonzero(np.asarray(volume) <= 0.0)
+            if len(empty):
+                length = float(np.asarray(x, dtype=float).flat[empty[0]])
+                return (f"at a length of {length:.6g} m no volume is left to the oil on its {chamber} side (closed "
+                        f"{c.closed:g} m, stroke {c.stroke:g} m); give it a stop at its ends (add_bump_stop), or more "
+                        "dead_volume")
+        return ""
 
     def energy(self, at: Any) -> Number:
         """In the compressed oil of both chambers [J]: p^2 V / (2 E)."""
@@ -101,7 +117,7 @@ class PressureRate:
     def __call__(self, at: Any) -> Number:
         c, length, rate = self.cylinder, at.element(self.cylinder.name).length, at.element(self.cylinder.name).rate
         drop = (at.state(c.head) - at.state(c.rod)) * MEGA
-        volume = c.volumes(length)[0 if self.head else 1]
+        volume = maximum(c.volumes(length)[0 if self.head else 1], _NO_OIL)
         if self.head:
             grows = c.head_area * rate
             fed = c.flow(at, at.state(c.head) * MEGA, 1.0) - c.leakage * drop

@@ -66,6 +66,10 @@ class MachineForce(Along):
     def stored(self, machine: Any, x: Number) -> Number:
         return stored_by(self.law, machine)
 
+    def undefined(self, x: Number) -> str:
+        told: Callable[[Number], str] | None = getattr(self.law, "undefined", None)
+        return "" if told is None else told(x)
+
     def force(self, x: Number, rate: Number) -> Number:
         raise AssertionError("a law of the machine needs to see it")
 

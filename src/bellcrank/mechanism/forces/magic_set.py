@@ -83,13 +83,19 @@ class MagicSet:
     @classmethod
     def of(cls, given: Mapping[str, float], what: str = "tyre") -> MagicSet:
         """Checked: names that exist, and those that are needed."""
+        if not isinstance(given, Mapping):
+            raise ModelError(f"{what}: coefficients are a mapping {{name: number}}, or the path of a tyre property "
+                             f"file, got {given!r}")
         for name in given:
             if name not in COEFFICIENTS:
                 raise ModelError(f"{what}: the Magic Formula has no coefficient {name!r}{hint(name, COEFFICIENTS)}")
         for name in _NEEDED:
             if not given.get(name):
                 raise ModelError(f"{what}: the Magic Formula needs {name}, other than zero")
-        found = {name: float(value) for name, value in given.items()}
+        try:
+            found = {name: float(value) for name, value in given.items()}
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"{what}: coefficients of the Magic Formula must be numbers ({error})") from None
         if not all(math.isfinite(value) for value in found.values()):
             raise ModelError(f"{what}: coefficients of the Magic Formula must be finite")
         if min(found.get("LMUX", 1.0), found.get("LMUY", 1.0)) <= 0.0:
@@ -104,7 +110,12 @@ class MagicSet:
         headings ``[SECTION]``. Scale factors but those of grip must be 1, and what its equations have beyond these, 0.
         """
         section, given = "", {}
-        for line in Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise ModelError(f"{what}: the tyre property file {str(path)!r} cannot be read ({error.strerror})"
+                             ) from None
+        for line in text.splitlines():
             if line.lstrip().startswith("["):
                 section = line.strip().strip("[]").upper()
             found = _ENTRY.match(line)
@@ -132,9 +143,9 @@ class MagicSet:
         return tuple(self[f"{group}{i}"] for i in range(first, last + 1))
 
     def loads(self, load: Number, kappa: Number, alpha: Number, camber: Number, radius: float, speed: Number,
-              rolling: Number) -> TyreLoads:
+              rolling: Number, ahead: Number = 1.0) -> TyreLoads:
         """Forces and moments at a load [N], longitudinal slip, slip angle and camber [rad]; the wheel's radius [m], its
-        speed over the ground [m/s], and the sense in which it rolls, -1 to 1."""
+        speed over the ground [m/s], the sense in which it rolls and that in which it moves, sgn V_cx, -1 to 1."""
         nominal = self["FNOMIN"]
         pressed = maximum(load, 1e-6 * nominal)
         df = (pressed - nominal) * (1.0 / nominal)  # (4.E2)
@@ -145,7 +156,7 @@ class MagicSet:
         fy_pure = side.force * turned
         fy = fy_pure + added  # (4.E58)
         ratio = stiffness_x / side.stiffness
-        mz = self._aligning(pressed, df, kappa, alpha, camber, radius, side, ratio, (fx, fy, fy_pure))
+        mz = self._aligning(pressed, df, kappa, alpha, camber, radius, side, ratio, (fx, fy, fy_pure), ahead)
         there = load / pressed
         x1, x2, x3 = self._several("QSX", 1, 3)
         y1, y2, y3, y4 = self._several("QSY", 1, 4)
@@ -202,7 +213,7 @@ class MagicSet:
         return less, size * sin(v5 * atan(v6 * kappa))
 
     def _aligning(self, load: Number, df: Number, kappa: Number, alpha: Number, camber: Number, radius: float,
-                  side: Sideways, ratio: Number, forces: tuple[Number, Number, Number]) -> Number:
+                  side: Sideways, ratio: Number, forces: tuple[Number, Number, Number], ahead: Number) -> Number:
         """M_z, (4.E31)-(4.E49) with the equivalent slip angles (4.E71)-(4.E78)."""
         fx, fy, fy_pure = forces
         h1, h2, h3, h4 = self._several("QHZ", 1, 4)
@@ -220,7 +231,7 @@ class MagicSet:
         most = load * radius * self["LMUY"] * (d6 + d7 * df + (d8 + d9 * df) * camber)  # (4.E47)
         moment = most * cos(atan(b * residual)) * cos(alpha)  # (4.E36)
         arm = radius * (s1 + s2 * (fy * (1.0 / self["FNOMIN"])) + (s3 + s4 * df) * camber)  # (4.E76)
-        return -(trail * fy_pure) + moment + arm * fx  # (4.E71)
+        return (moment - trail * fy_pure) * ahead + arm * fx  # (4.E71); sgn V_cx of (4.E42), (4.E47)
 
     def _trail(self, load: Number, df: Number, slip: Number, equivalent: Number, camber: Number, radius: float
                ) -> Number:

@@ -189,7 +189,8 @@ class Tyre:
         if self.coefficients is not None:
             side = -1.0 if self.mirrored else 1.0
             fx, fy, mx, my, mz = self.coefficients.loads(foot.load, sx, -(side * atan(sy)), side * foot.camber,
-                                                         self.radius, foot.speed, sense)
+                                                         self.radius, foot.speed, sense,
+                                                         tanh(foot.speed * (1.0 / self.slowest)))
             fy, mx, mz = side * fy, side * mx, side * mz
         else:
             fx, fy, mx, my, mz = self._similar(foot.load, sx, sy, sense)
@@ -205,6 +206,11 @@ class Tyre:
         mz = -(trail(slip, slope, grip, self.half_length) * fy * sense) if self.half_length else 0.0
         my = -(self.rolling * self.radius * load * sense) if self.rolling else 0.0
         return fx, fy, 0.0, my, mz
+
+    def ground_point(self, at: Any) -> Vector:
+        """Where it acts on the ground [m], world axes: below the wheel, where it does not touch."""
+        where: Vector = at.position(self.body, self.center) + self.footprint(at).arm
+        return where
 
     def energy(self, at: Any) -> Number:
         """What it stores between rim and ground [J]."""
