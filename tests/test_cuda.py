@@ -340,8 +340,8 @@ def test_rigid_contacts(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> Non
     run, before, counts = {"duration": 0.1, "stepper": "moreau", "step": 1e-3, "output": 0.01}, len(gpu.functions), []
     other = cpu.simulate((q, u), **run)
     for pace in (1000.0, 7.0):
-        monkeypatch.setattr(fixed_course.FixedCourse, "pace", property(lambda self, pace=pace: pace, lambda self, _: None),
-                            raising=False)
+        paced = property(lambda self, pace=pace: pace, lambda self, _: None)
+        monkeypatch.setattr(fixed_course.FixedCourse, "pace", paced, raising=False)
         moved = gpu.uploads, gpu.downloads
         mine = system.simulate((q, u), **run)
         counts.append((gpu.uploads - moved[0], gpu.downloads - moved[1]))

@@ -49,7 +49,6 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
                    closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
                    named_forces=named,
-                   backwards=frozenset(link for link, head in enumerate(builder.heads) if topology.backwards[head]),
                    contacts=tuple(pair for pair, rigid in _contacts(mechanism, builder) if rigid),
                    actuators=_actuators(link_of, mechanism, index),
                    armatures=_armatures(link_of, mechanism, index))

@@ -184,7 +184,6 @@ class Tree:
     backwards: frozenset[int] = frozenset()  #: links whose joint was given from the outboard body to the inboard one
     frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
     joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers
-    backwards: frozenset[int] = frozenset()  #: links whose joint was given from them towards their parent
     plan: Any = None  #: how loops are taken apart; see `loops.plan`
 
     @cached_property
