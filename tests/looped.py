@@ -82,3 +82,33 @@ def plan_used(system: bc.System, q: Any, u: Any) -> Any:
     """The plan by which forward dynamics is computed at a state: the reference, or one made there."""
     given = {"q": q, "u": u, "tau": np.zeros(system.nu)}
     return run_by_plan(system.plans, "forward_dynamics", given, None, 0.0, system.plans.reference().plan)[1]
+
+
+def sized_four_bar(load: bool = False) -> bc.Mechanism:
+    """A four-bar whose coupler is as long as the parameter "length" says, and if wanted as heavy as "load" says."""
+    m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
+    length = m.parameter("length", 1.0)
+    mass = m.parameter("load", 5.0) if load else 5.0
+    for name, own, size in (("crank", 1.5, 0.3), ("coupler", mass, length), ("rocker", 3.0, 0.6)):
+        m.add_body(name, bc.Inertia(own, (0.5 * size, 0, 0), (0.01, 0.02, 0.03)))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", parent_pose=bc.Pose((length, 0, 0)))
+    m.add_joint("D", bc.Revolute("z"), "rocker", m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
+                child_pose=bc.Pose((1.0, 0, 0)))
+    return m
+
+
+def welded_arm(q: np.ndarray) -> bc.Mechanism:
+    """An arm of eight hinges whose end is welded to the ground where it is in the position q: the joint "close"."""
+    def arm() -> bc.Mechanism:
+        m = bc.Mechanism("arm")
+        for i in range(8):
+            m.add_body(f"b{i}", bc.Inertia.box(1.0, (0.3, 0.1, 0.1), (0.15, 0, 0)))
+            m.add_joint(f"j{i}", bc.Revolute("zyx"[i % 3]), f"b{i - 1}" if i else m.ground, f"b{i}",
+                        bc.Pose((0.3 if i else 0.0, 0, 0)))
+        return m
+
+    m = arm()
+    m.add_joint("close", bc.Weld(), m.ground, "b7", bc.compile(arm(), backend="numpy").pose(q, "b7"))
+    return m

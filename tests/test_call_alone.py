@@ -13,6 +13,7 @@ import bellcrank as bc
 from bellcrank.loops.plan import LoopPlan
 from bellcrank.simulate import courses
 from bellcrank.system.loop_plans import LoopPlans
+from looped import welded_arm
 
 LOOPED = ("four_bar", "jansen", "stewart")
 
@@ -68,19 +69,8 @@ def test_unrelated_calls_change_nothing(method: str) -> None:
 
 def bent_arm() -> tuple[bc.Mechanism, Any]:
     """An arm welded to the ground at its end, with a closed position that is not found from the neutral one."""
-    def arm() -> bc.Mechanism:
-        m = bc.Mechanism("arm")
-        for i in range(8):
-            m.add_body(f"b{i}", bc.Inertia.box(1.0, (0.3, 0.1, 0.1), (0.15, 0, 0)))
-            m.add_joint(f"j{i}", bc.Revolute("zyx"[i % 3]), f"b{i - 1}" if i else m.ground, f"b{i}",
-                        bc.Pose((0.3 if i else 0.0, 0, 0)))
-        return m
-
     q = np.random.default_rng(3).normal(size=8) * 1.5
-    pose = bc.compile(arm(), backend="numpy").pose(q, "b7")
-    m = arm()
-    m.add_joint("close", bc.Weld(), m.ground, "b7", pose)
-    return m, q
+    return welded_arm(q), q
 
 
 def test_first_states_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph
 from bellcrank.target import cut_code, kernel_source
 from bellcrank.target.llvm import compiling, jit
+from looped import sized_four_bar
 from mechanisms import build, examples, state, trees
 from properties import leave
 
@@ -354,16 +355,7 @@ def test_products_of_reactions_where_bodies_move_as_one() -> None:
 
 
 def test_a_link_length_moves_the_closed_machine() -> None:
-    m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
-    length = m.parameter("length", 1.0)
-    for name, mass, size in (("crank", 1.5, 0.3), ("coupler", 5.0, length), ("rocker", 3.0, 0.6)):
-        m.add_body(name, bc.Inertia(mass, (0.5 * size, 0, 0), (0.01, 0.02, 0.03)))
-    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
-    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((0.3, 0, 0)))
-    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", parent_pose=bc.Pose((length, 0, 0)))
-    m.add_joint("D", bc.Revolute("z"), "rocker", m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
-                child_pose=bc.Pose((1.0, 0, 0)))
-    c = Closed(m, backend="numpy")
+    c = Closed(sized_four_bar(), backend="numpy")
     d = c.system.derivatives("forward_dynamics", c.q, c.u, c.tau, by="length")
 
     def udot(s: np.ndarray) -> np.ndarray:

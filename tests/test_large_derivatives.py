@@ -15,6 +15,7 @@ from bellcrank import math as bm
 from bellcrank.io.export.host_function import HostFunction
 from bellcrank.system import large_derivatives
 from bellcrank.system.derivative_questions import Question
+from looped import sized_four_bar
 from mechanisms import JOINTS, Part, Tree, build
 from test_derivatives import Closed, close, differences, laden_arm
 from test_flexible_machines import long_chain
@@ -104,15 +105,7 @@ def laden() -> bc.Mechanism:
 
 def linkage() -> bc.Mechanism:
     """A four-bar of a given length, with a spring on a joint and one that closes its loop at a time."""
-    m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
-    length = m.parameter("length", 1.0)
-    for name, mass, size in (("crank", 1.5, 0.3), ("coupler", 5.0, length), ("rocker", 3.0, 0.6)):
-        m.add_body(name, bc.Inertia(mass, (0.5 * size, 0, 0), (0.01, 0.02, 0.03)))
-    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
-    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((0.3, 0, 0)))
-    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", parent_pose=bc.Pose((length, 0, 0)))
-    m.add_joint("D", bc.Revolute("z"), "rocker", m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
-                child_pose=bc.Pose((1.0, 0, 0)))
+    m = sized_four_bar()
     m.add_joint_spring("spring", "A", stiffness=20.0, damping=0.5)
     return m
 

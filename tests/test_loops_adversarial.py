@@ -14,6 +14,7 @@ import looped
 from bellcrank import math as bm
 from bellcrank.loops.closer import Target
 from bellcrank.system.held_values import _hold
+from looped import welded_arm
 from test_loop_reactions import balance
 
 PIN = bc.Revolute("z")
@@ -318,20 +319,10 @@ def test_answers_do_not_depend_on_earlier_calls() -> None:
 
 
 def test_closed_states_need_no_assembly_of_the_neutral_position() -> None:
-    def arm() -> bc.Mechanism:
-        m = bc.Mechanism("arm")
-        for i in range(8):
-            m.add_body(f"b{i}", bc.Inertia.box(1.0, (0.3, 0.1, 0.1), (0.15, 0, 0)))
-            m.add_joint(f"j{i}", bc.Revolute("zyx"[i % 3]), f"b{i - 1}" if i else m.ground, f"b{i}",
-                        bc.Pose((0.3 if i else 0.0, 0, 0)))
-        return m
-
     rng = np.random.default_rng(3)
     for _ in range(6):
         q = rng.normal(size=8) * 1.5
-        pose = bc.compile(arm(), backend="numpy").pose(q, "b7")
-        m = arm()
-        m.add_joint("close", bc.Weld(), m.ground, "b7", bc.Pose(tuple(pose.position), pose.rotation))
+        m = welded_arm(q)
         system = bc.compile(m, backend="numpy", cut=["close"])
         assert np.abs(system.loop_error(q)).max() < 1e-9
         assert error(m, q, np.zeros(8), system=system) < 1e-6

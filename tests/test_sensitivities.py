@@ -10,21 +10,14 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
+from looped import sized_four_bar
 
 STEPS = {"step": 0.01, "output": 0.1}
 
 
 def four_bar() -> bc.Mechanism:
     """A four-bar whose coupler has a length, and carries a load, given by parameters."""
-    m = bc.Mechanism("four-bar of a given length", gravity=(0, -9.81, 0))
-    length, load = m.parameter("length", 1.0), m.parameter("load", 5.0)
-    for name, mass, size in (("crank", 1.5, 0.3), ("coupler", load, length), ("rocker", 3.0, 0.6)):
-        m.add_body(name, bc.Inertia(mass, (0.5 * size, 0, 0), (0.01, 0.02, 0.03)))
-    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
-    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", parent_pose=bc.Pose((0.3, 0, 0)))
-    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", parent_pose=bc.Pose((length, 0, 0)))
-    m.add_joint("D", bc.Revolute("z"), "rocker", m.ground, parent_pose=bc.Pose((0.6, 0, 0)),
-                child_pose=bc.Pose((1.0, 0, 0)))
+    m = sized_four_bar(load=True)
     m.add_joint_spring("spring", "A", stiffness=3.0, damping=0.2)
     return m
 

@@ -45,46 +45,37 @@ class InertiaFactors:
     def solve(self, right: Mapping[int, Number]) -> dict[int, Number]:
         """M⁻¹ times a column {speed: entry}."""
         place = {v: k for k, v in enumerate(self.order)}
-        x = {place[v]: b for v, b in right.items()}
-        for k in range(len(self.order) - 1, -1, -1):
-            if k in x:
-                for i, a in self.rows[k].items():
-                    if i < k:
-                        part = a * x[k]
-                        x[i] = x[i] - part if i in x else -part
-        for k in range(len(self.order)):
-            value = x[k] * self.rows[k][k] if k in x else 0.0
-            for i, a in self.rows[k].items():
-                if i < k and i in x:
-                    value = value - a * x[i]
-            if not is_zero(value):
-                x[k] = value
+        x = self._substituted({place[v]: b for v, b in right.items()}, len(self.order))
         return {v: x[k] for k, v in enumerate(self.order) if k in x}
 
     def inverse(self) -> dict[int, dict[int, Number]]:
         """M⁻¹ by columns; of each pair of entries that are equal, one is computed."""
         columns: dict[int, dict[int, Number]] = {}
         for k in range(len(self.order)):
-            # LᵀDL x = e_k: below k, x is found from columns that are still to come
-            x: dict[int, Number] = {k: 1.0}
-            for m in range(k, -1, -1):
-                if m in x:
-                    for i, a in self.rows[m].items():
-                        if i < m:
-                            part = a * x[m]
-                            x[i] = x[i] - part if i in x else -part
-            for m in range(k + 1):
-                value = x[m] * self.rows[m][m] if m in x else 0.0
-                for i, a in self.rows[m].items():
-                    if i < m and i in x:
-                        value = value - a * x[i]
-                if not is_zero(value):
-                    x[m] = value
+            x = self._substituted({k: 1.0}, k + 1)  # those below k are found from columns that are still to come
             for m in range(k + 1):
                 if m in x:
                     columns.setdefault(self.order[k], {})[self.order[m]] = x[m]
                     columns.setdefault(self.order[m], {})[self.order[k]] = x[m]
         return columns
+
+    def _substituted(self, right: Mapping[int, Number], n: int) -> dict[int, Number]:
+        """The first n entries of x in LᵀDL x = b, where b has none beyond them."""
+        x = dict(right)
+        for k in range(n - 1, -1, -1):
+            if k in x:
+                for i, a in self.rows[k].items():
+                    if i < k:
+                        part = a * x[k]
+                        x[i] = x[i] - part if i in x else -part
+        for k in range(n):
+            value = x[k] * self.rows[k][k] if k in x else 0.0
+            for i, a in self.rows[k].items():
+                if i < k and i in x:
+                    value = value - a * x[i]
+            if not is_zero(value):
+                x[k] = value
+        return x
 
 
 class _Equations(NamedTuple):

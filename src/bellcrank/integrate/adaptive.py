@@ -64,6 +64,14 @@ class Adaptive:
         copy(self.f, self.stage, self.rate, self.size)
         correct(self.f, self.size)
 
+    def land(self, h: Real) -> None:
+        """`stage` is the result of a step: correct it, put it into `new`, and find the slope there."""
+        self.clock[0] = self.time.value + h
+        self.corrected()
+        copy(self.f, self.stage, self.new, self.size)
+        self.moved.set(self.shift())
+        self.slope(self.stages)
+
     def scale(self, j: Int, atol: Real, rtol: Real) -> Real:
         """What entry j may be wrong by."""
         return atol + rtol * self.y[j].abs().max(self.new[j].abs())
@@ -179,17 +187,13 @@ class _Pair(Adaptive):
 
     def attempt(self, h: Real) -> None:
         """All slopes of a step and its result, corrected, in `new`."""
-        f, t = self.f, self.tableau
+        t = self.tableau
         for i in range(1, self.stages):
             self.combine(t.a[i].tolist(), h)
             self.clock[0] = self.time.value + h * float(t.c[i])
             self.slope(i)
         self.combine(t.b.tolist(), h)
-        self.clock[0] = self.time.value + h
-        self.corrected()
-        copy(f, self.stage, self.new, self.size)
-        self.moved.set(self.shift())
-        self.slope(self.stages)
+        self.land(h)
 
     def error(self, h: Real) -> Real:
         """The step's error in units of the tolerance; NaN if something in it is not finite."""

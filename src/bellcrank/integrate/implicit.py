@@ -8,10 +8,12 @@ is by substitution.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bellcrank.integrate.fixed_step import STEPPING, Stepping
 from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Integers, Memory, Real
 
-__all__ = ["IMPLICIT", "collocation", "factorise", "not_finite", "solve_factored"]
+__all__ = ["IMPLICIT", "by_differences", "collocation", "factorise", "not_finite", "solve_factored"]
 
 IMPLICIT = DriverLayout((*STEPPING.integers, "stages", "newton", "anew", "iterations", "factored",
                          "n_derivatives"),
@@ -52,14 +54,7 @@ class _Implicit:
         s.evaluate()
         with f.loop(size) as j:
             self.change[j] = s.rate[j]
-        with f.loop(size) as k:
-            held = s.y[k]
-            step = (held.abs() + 1.0) * 1.5e-8
-            s.stage[k] = held + step
-            s.evaluate()
-            with f.loop(size) as j:
-                self.jacobian[j * size + k] = (s.rate[j] - self.change[j]) / step
-            s.stage[k] = held
+        by_differences(f, self.jacobian, size, s.y, s.stage, s.rate, self.change, s.evaluate)
 
     def assemble(self) -> None:
         """I - h A (x) J."""
@@ -176,6 +171,20 @@ class _Implicit:
             self.forget()
             with f.loop(size) as j:
                 s.stage[j] = float("nan")
+
+
+def by_differences(f: Builder, jacobian: Memory, size: Int, y: Memory, stage: Memory, rate: Memory, here: Memory,
+                   evaluate: Callable[[], None]) -> None:
+    """A Jacobian at y by forward differences: `evaluate` makes the `rate` of a `stage`, `here` is that of y, which the
+    stage is before and after."""
+    with f.loop(size) as k:
+        held = y[k]
+        step = (held.abs() + 1.0) * 1.5e-8
+        stage[k] = held + step
+        evaluate()
+        with f.loop(size) as j:
+            jacobian[j * size + k] = (rate[j] - here[j]) / step
+        stage[k] = held
 
 
 def not_finite(f: Builder, entries: Memory, count: Int) -> Bool:

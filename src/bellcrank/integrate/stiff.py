@@ -19,7 +19,7 @@ closed like after any other.
 from __future__ import annotations
 
 from bellcrank.integrate.adaptive import ADAPTIVE, Adaptive, integrate
-from bellcrank.integrate.implicit import factorise, not_finite, solve_factored
+from bellcrank.integrate.implicit import by_differences, factorise, not_finite, solve_factored
 from bellcrank.integrate.tableaux import StiffRadau, stiff_radau
 from bellcrank.target.array_loops import copy
 from bellcrank.target.program import Builder, DriverLayout, Int, Memory, Real
@@ -69,14 +69,8 @@ class _Stiff(Adaptive):
         with f.when(f.count("n_derivatives") > 0):
             f.call_all("derivatives", f.count("n_derivatives"))
         without = (f.count("n_derivatives") == 0) | not_finite(f, self.jacobian, size * size)
-        with f.when(without), f.loop(size) as k:
-            held = self.y[k]
-            step = (held.abs() + 1.0) * 1.5e-8
-            self.stage[k] = held + step
-            self.rates()
-            with f.loop(size) as j:
-                self.jacobian[j * size + k] = (self.rate[j] - self.slopes[j]) / step
-            self.stage[k] = held
+        with f.when(without):
+            by_differences(f, self.jacobian, size, self.y, self.stage, self.rate, self.slopes, self.rates)
         f.set_count("differentiated", f.count("differentiated") + 1)
         self.stale.set(0)
         self.here.set(1)
@@ -205,11 +199,7 @@ class _Stiff(Adaptive):
             self.stale.set(1)  # the Jacobian was an old one
         with f.loop(self.size) as j:
             self.stage[j] = self.y[j] + self.z[self.size * 2 + j]
-        self.clock[0] = self.time.value + h
-        self.corrected()
-        copy(f, self.stage, self.new, self.size)
-        self.moved.set(self.shift())
-        self.slope(self.stages)
+        self.land(h)
 
     # -- error and samples ------------------------------------------------------------------------------
     def error(self, h: Real) -> Real:

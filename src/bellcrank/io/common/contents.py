@@ -1,4 +1,4 @@
-"""The bytes of a model file, of bounded size."""
+"""The bytes and the text of a model file, of bounded size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 
 from bellcrank.errors import FileError
 
-__all__ = ["contents", "regular_bytes"]
+__all__ = ["contents", "regular_bytes", "text_contents"]
 
 
 def regular_bytes(path: str, most: int) -> bytes | None:
@@ -32,3 +32,14 @@ def contents(source: str, max_bytes: int, hint: str = "") -> bytes:
     if len(data) > max_bytes:
         raise FileError(f"{source}: is larger than {max_bytes} bytes, which no model file needs{hint}")
     return data
+
+
+def text_contents(source: str, max_bytes: int) -> str:
+    """The text of a regular file in UTF-8, with or without a mark at its beginning."""
+    data = contents(source, max_bytes)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(f"{source}:{line}: the byte 0x{data[error.start]:02x} is not UTF-8 text; "
+                        "save the file as UTF-8") from None

@@ -17,7 +17,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.contents import contents
+from bellcrank.io.common.contents import text_contents
 from bellcrank.topology.builder import collector_paused
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "read_marked"]
@@ -56,14 +56,7 @@ class Marked:
 def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Marked:
     """The content of a .json file, or else of a YAML file. Cost: linear in its size."""
     source = os.fsdecode(path)
-    data = contents(source, max_bytes)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileError(f"{source}:{line}: the byte 0x{data[error.start]:02x} is not UTF-8 text; "
-                        "save the file as UTF-8") from None
-    return marked_text(text, source, source.lower().endswith(".json"))
+    return marked_text(text_contents(source, max_bytes), source, source.lower().endswith(".json"))
 
 
 def marked_text(text: str, source: str, json: bool) -> Marked:

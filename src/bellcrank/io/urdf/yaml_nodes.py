@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.contents import contents
+from bellcrank.io.common.contents import text_contents
 from bellcrank.io.common.xml import clipped, plain_number
 
 __all__ = ["MAX_BYTES", "YamlNode", "read_yaml"]
@@ -76,12 +76,7 @@ class YamlNode:
 def read_yaml(path: str | os.PathLike[str]) -> YamlNode:
     """The outermost node of a YAML file."""
     source = os.fsdecode(path)
-    data = contents(source, MAX_BYTES)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileError(f"{source}:{line}: the byte 0x{data[error.start]:02x} is not UTF-8 text") from None
+    text = text_contents(source, MAX_BYTES)
     try:
         import yaml
     except ImportError:
