@@ -159,7 +159,7 @@ def column_source(tree: Tree, function: Function, inputs: Mapping[str, int], wre
     return ColumnKernel(columns, lambda: GraphKernel(flat(), inputs), inputs, function.size(tree))
 
 
-def count_traced(tree: Tree, function: Function, traced: list[Number] | RolledProgram) -> OperationCount:
+def count_traced(tree: Tree, traced: list[Number] | RolledProgram) -> OperationCount:
     """The operations of one evaluation."""
     if isinstance(traced, list):
         return count(traced)

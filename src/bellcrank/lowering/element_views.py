@@ -30,6 +30,7 @@ from bellcrank.topology.tree import Tree
 
 __all__ = ["REPORT", "ElementView", "JointView", "element_parts", "element_reports", "element_view"]
 
+
 class PointView(ElementView):
     """A force along the line between two points."""
 

@@ -74,7 +74,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     buffers, n_buffers = edge_buffers(tree.parent)
 
     def program(made: Plan) -> RolledProgram:
-        numbers, starts = _numbers(tree, of_link, codes, made.codes)
+        numbers, starts = _numbers(tree, of_link, made.codes)
         columns, table = _table(tree, function, of_link, starts, buffers, local)
         work = made.record * (tree.n + 1) + made.buffer * n_buffers
         return RolledProgram(made, columns, numbers, table, runs, work, counts)
@@ -279,8 +279,7 @@ def carried(tree: Tree, link: int, made: Link, read: Callable[[str, int], Number
     return made
 
 
-def _numbers(tree: Tree, of_link: Ints, codes: dict[int, tuple[int, ...]], kinds: list[KindCode]
-             ) -> tuple[Floats, Ints]:
+def _numbers(tree: Tree, of_link: Ints, kinds: list[KindCode]) -> tuple[Floats, Ints]:
     """The hoisted expressions of every link's numbers, kind by kind, and where each link's start."""
     starts = np.zeros(tree.n + 1, dtype=np.int64)
     blocks: list[Floats] = []

@@ -232,10 +232,10 @@ def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evalu
         if asked.function == "inverse_dynamics" and asked.closed:
             check_motion(own, here["q"], here["u"], here["udot"], t)
         matrices, _ = turned(own, asked, answer, here, None if there is None else np.asarray(there)[k], t)
-        found.out[state] = _contracted(asked, answer, matrices, {x: a[k] for x, a in rows.items()})
+        found.out[state] = _contracted(asked, matrices, {x: a[k] for x, a in rows.items()})
 
 
-def _contracted(asked: Question, answer: Answer, matrices: Mapping[str, Floats], rows: Mapping[str, Floats]) -> Floats:
+def _contracted(asked: Question, matrices: Mapping[str, Floats], rows: Mapping[str, Floats]) -> Floats:
     """The entries of an answer from the matrices."""
     value = matrices[""]
     if asked.product == "along":

@@ -124,7 +124,7 @@ class CompiledEvaluator:
             return self._traces[key]
 
     def operation_count(self, function: Function) -> OperationCount:
-        return count_traced(self.tree, function, self.trace(function))
+        return count_traced(self.tree, self.trace(function))
 
     def kernel(self, function: Function, wrenches: bool, width: int) -> BatchKernel:
         """The compiled function for one state (`width` 1) or for SIMD lanes. Returns while it is still being compiled,

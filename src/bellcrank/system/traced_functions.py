@@ -111,7 +111,7 @@ def traced_function(who: str, plans: LoopPlans, name: str, *, at: Any = None, wr
         raise ModelError(f"{who}: wrenches do not act in {name!r}; they do in {', '.join(_FORCED)}")
     tree = replace(plans.tree, plan=plan)
     entries, inputs, outputs, tree = _made(who, plans, kind, body, tree, wrenches)
-    arrays = {x: _input(plans, tree, x) for x in inputs}
+    arrays = {x: _input(plans, x) for x in inputs}
     if tree.timed:
         arrays["t"] = InputArray((), ("t",))
     if tree.parameters:
@@ -194,7 +194,7 @@ def _drives(who: str, plans: LoopPlans, tree: Tree) -> tuple[Function, Tree]:
     return function, replace(tree, plan=plan)
 
 
-def _input(plans: LoopPlans, tree: Tree, name: str) -> InputArray:
+def _input(plans: LoopPlans, name: str) -> InputArray:
     names = plans.configuration.coordinate_names if name == "q" else ("x", "y", "z") if name == "point" else \
         plans.configuration.speed_names
     return InputArray((len(names),), tuple(names))

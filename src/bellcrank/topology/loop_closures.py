@@ -43,7 +43,7 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
     relations = _relations(link_of, mechanism, index)
     forces, pairs, named = _forces(link_of, mechanism, index, builder)
-    steps = _steps(tree, mechanism, topology, builder, len(topology.closing), len(closures)) \
+    steps = _steps(tree, topology, builder, len(topology.closing), len(closures)) \
         if closures or relations else ()
     return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
                    closures=closures,
@@ -194,8 +194,7 @@ def _armatures(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
     return found
 
 
-def _steps(tree: Tree, mechanism: Mechanism, topology: Topology, builder: _Builder, joints: int, closures: int
-           ) -> tuple[LinkStep, ...]:
+def _steps(tree: Tree, topology: Topology, builder: _Builder, joints: int, closures: int) -> tuple[LinkStep, ...]:
     """Placement of links, from the placement of bodies."""
     place = {joint: i for i, joint in enumerate(topology.closing)}
     heads = cast(Any, builder.heads)

@@ -26,7 +26,7 @@ from bellcrank.view.scene import (
     Track,
 )
 
-__all__ = ["pack", "pose_rows"]
+__all__ = ["pack"]
 
 #: rounding of turns; parts of the usual length, of the scale of forces, of the range of a curve, that are kept
 _TURN, _PLACE, _FORCE, _CURVE = 2.0**-17, 1e-5, 1e-3, 1e-5
@@ -77,11 +77,6 @@ def pack(scene: Scene) -> bytes:
     text = json.dumps(_plain(header), separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8",
                                                                                                       "replace")
     return len(text).to_bytes(4, "little") + text + numbers.planes()
-
-
-def pose_rows(track: Track) -> Floats:
-    """Poses (frames, bodies, 7): x, y, z, and the quaternion (w, x, y, z)."""
-    return np.concatenate([track.positions, track.turns], axis=2)
 
 
 def _rounded(values: npt.ArrayLike, grid: float) -> Floats:

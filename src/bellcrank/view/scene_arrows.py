@@ -24,7 +24,7 @@ _QUANTILE = 0.9
 def arrows_of(result: Result, system: Machine, model: SceneModel, track: Track, wrenches: Wrenches = None
               ) -> tuple[Arrow, ...]:
     """All arrows of a run; `track` has the poses of its samples. Cost: that of `Result.reactions`."""
-    return (*_reactions(result, system, model, track, wrenches), *_springs(result, model, track),
+    return (*_reactions(result, model, track, wrenches), *_springs(result, model, track),
             *_elements(result, system, track), *_touching(result, system, track), *_outside(system, track, wrenches))
 
 
@@ -39,8 +39,7 @@ def scales_of(arrows: Sequence[Arrow]) -> tuple[float, float]:
     return high([a.force for a in arrows]), high([a.moment for a in arrows])
 
 
-def _reactions(result: Result, system: Machine, model: SceneModel, track: Track, wrenches: Wrenches
-               ) -> Iterator[Arrow]:
+def _reactions(result: Result, model: SceneModel, track: Track, wrenches: Wrenches) -> Iterator[Arrow]:
     table = result.reactions(wrenches=wrenches)
     values = {str(name): table.sel(joint=name).transpose("time", "component").values
               for name in table["joint"].values.tolist()}

@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.scalar.graph import Number
 
-__all__ = ["KnownForce", "MachineForce", "MachineLaw", "SeesMachine", "stored_by"]
+__all__ = ["KnownForce", "MachineForce", "MachineLaw", "stored_by"]
 
 #: a law: what it sees of the machine in, a number or numbers out; written with `bellcrank.math`
 MachineLaw = Callable[[Any], Any]
-
-
-class SeesMachine(Protocol):
-    """What evaluates laws of the machine: each once, and none that depends on itself."""
-
-    def value_of(self, name: str, law: MachineLaw) -> Any:
-        """What a law gives now."""
 
 
 @dataclass(frozen=True)
