@@ -619,6 +619,8 @@ def test_attach(tmp_path: Path) -> None:
             back.attach(bc.compile(bc.load("pendulum")))
         same = bc.compile(m, method="kane")
         assert back.attach(same) is back and back.system is same
+        bare = back.with_system(None)  # another one
+        assert bare.system is None and back.system is same and bare.with_system(system).system is system
         m.gravity = (0.0, 0.0, -1.6)
         with pytest.raises(ModelError, match="another mechanism"):
             back.attach(bc.compile(m))

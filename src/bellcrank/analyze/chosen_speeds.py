@@ -150,7 +150,7 @@ class ChosenSpeeds:
         found = self.speeds(result["q"].values, result["u"].values, t=_times_of(result))
         dims = tuple("chosen_speed" if d == "speed" else d for d in result["u"].dims)
         made = result.assign(chosen_u=(dims, found)).assign_coords(chosen_speed=list(self.speed_names))
-        return made.with_system(self.system)
+        return made.noting(self.system)
 
     def _law(self, forces: Floats) -> Callable[[Number, Any, Any], list[Number]]:
         if forces.ndim != 1:

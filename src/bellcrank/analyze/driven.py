@@ -257,4 +257,4 @@ def _dataset(system: System, times: Floats, q: Floats, u: Floats, udot: Floats, 
                              "units": "see component_units"})
         where |= {"joint": list(wrench), "component": ["mx", "my", "mz", "fx", "fy", "fz"],
                   "component_units": ("component", ["N m"] * 3 + ["N"] * 3)}
-    return Result(data, where, {"mechanism": system.model.name}).with_system(system)
+    return Result(data, where, {"mechanism": system.model.name}).noting(system)

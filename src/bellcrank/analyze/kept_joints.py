@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.compiled.compile import compile as compiled
 from bellcrank.loops.closer import State
+from bellcrank.system.arrangements import arrangement_of
 from bellcrank.system.held_values import near
 from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
@@ -38,16 +39,16 @@ class KeptJoints:
 
     @classmethod
     def of(cls, system: System, *given: Any) -> KeptJoints | None:
-        """For joints or coordinates that are given by name, as mappings or sequences; None if none of them was cut, or
-        if loops of the machine were opened, joints locked or bodies taken out of it since it was compiled.
+        """For joints or coordinates that are given by name, as mappings or sequences, and those that are locked; None
+        if none of them was cut, or if loops of the machine were opened or bodies taken out of it since it was compiled.
         Cost: that of `compile`, once for each set of joints."""
         model = system.model
         keys = [key for names in given if isinstance(names, (Mapping, Sequence, Set)) and not isinstance(names, str)
                 for key in names if isinstance(key, str)]
-        if not keys or model.released or model.locked or model.absent:
+        if model.released or model.absent or not (keys or model.locked):
             return None
         closing = [c.name for c in model.tree.closures if c.is_joint]
-        named = {model.configuration.split(key)[0] for key in keys}
+        named = {*(model.configuration.split(key)[0] for key in keys), *(joint for joint, _ in model.locked)}
         joints = tuple(name for name in closing if name in named)
         if not joints:
             return None
@@ -118,4 +119,5 @@ def _widened(system: System, closing: Sequence[str], joints: Sequence[str]) -> S
     model, maker = system.model, system.kernels.maker
     made = compiled(model.mechanism, model.method, maker.backend, schedule=maker.schedule, threads=maker.threads,
                     precision=maker.precision, cut=closing, actuated=joints, baumgarte=model.options.baumgarte)
-    return type(made)(Kernels(replace(made.model, options=model.options), maker))
+    made = type(made)(Kernels(replace(made.model, options=model.options), maker))
+    return made.lock(*arrangement_of(system).locked) if model.locked else made

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
 
-__all__ = ["LinearModel", "linear_model", "linearize", "without_integrals"]
+__all__ = ["LinearModel", "linear_model", "linearize", "model_about", "without_integrals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,17 +139,17 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     machine = system if kept is None else kept.wide
     forces = force_arrays(machine, tau)
     if not each.ndim:
-        return without_integrals(_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
+        return without_integrals(model_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
     if each.size and wanted is None:
         first: State = each.item(0)
         wanted = list(Chart.at(system, first.q, first.t).independent)
     every = np.broadcast_to(forces, (*each.shape, machine.nu))
-    return StateBatch.of(each.shape, lambda index: without_integrals(_about(
+    return StateBatch.of(each.shape, lambda index: without_integrals(model_about(
         system, kept, each[index], every[index], inputs, outputs, wanted, wrenches, each.size)))
 
 
-def _about(system: System, kept: KeptJoints | None, trim: State, force: Floats, inputs: Sequence[str] | None,
-           outputs: Outputs, wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
+def model_about(system: System, kept: KeptJoints | None, trim: State, force: Floats, inputs: Sequence[str] | None,
+                outputs: Outputs, wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
     """The model of a machine; where forces act along joints that were cut, by the machine in which these have
     coordinates, in the same states."""
     if kept is None:

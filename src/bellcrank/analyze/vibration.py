@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.linear_models import LinearModel, linear_model, without_integrals
+from bellcrank.analyze.kept_joints import KeptJoints
+from bellcrank.analyze.linear_models import LinearModel, model_about, without_integrals
 from bellcrank.analyze.minimal import closed_states, force_arrays, state_entries
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
@@ -97,17 +98,19 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
     >>> bc.analyze.modes(pendulum, bc.analyze.equilibrium(pendulum)).frequencies.round(4)
     array([0.4266, 1.1441])
     """
-    each, forces = closed_states(system, state, t, "modes"), force_arrays(system, tau)
+    each, kept = closed_states(system, state, t, "modes"), KeptJoints.of(system, tau)
+    forces = force_arrays(system if kept is None else kept.wide, tau)
     if not each.ndim:
-        return _modes_at(system, each.item(), forces, damped, wrenches)
-    every = np.broadcast_to(forces, (*each.shape, system.nu))
-    return StateBatch.of(each.shape, lambda index: _modes_at(system, each[index], every[index], damped, wrenches,
+        return _modes_at(system, kept, each.item(), forces, damped, wrenches)
+    every = np.broadcast_to(forces, (*each.shape, forces.shape[-1]))
+    return StateBatch.of(each.shape, lambda index: _modes_at(system, kept, each[index], every[index], damped, wrenches,
                                                              each.size))
 
 
-def _modes_at(system: System, state: State, tau: Floats, damped: bool, wrenches: Wrenches, states: int = 1) -> Modes:
+def _modes_at(system: System, kept: KeptJoints | None, state: State, tau: Floats, damped: bool, wrenches: Wrenches,
+              states: int = 1) -> Modes:
     """The modes about one of so many states."""
-    model = linear_model(system, state, tau, (), (), None, wrenches, states)
+    model = model_about(system, kept, state, tau, (), (), None, wrenches, states)
     k = len(model.chart.independent)
     trim = model.state
     basis = model.shapes

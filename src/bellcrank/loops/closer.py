@@ -302,7 +302,8 @@ class Closer:
                 r = relative[..., i, :, :]
                 allowed = np.eye(3)
                 shift = np.zeros(3)
-                for factor in kind.transforms(list(kind.measure(r, shift)), [float(k) for k in kind.constants()]):
+                constants = [float(np.ravel(loops.values([k]))[0]) for k in kind.constants()]
+                for factor in kind.transforms(list(kind.measure(r, shift)), constants):
                     columns = [factor.rotation.apply(Vector(*e)) for e in np.eye(3).tolist()]
                     allowed = allowed @ np.array(columns, dtype=float).T
                 if np.abs(allowed - r).max() > FLIPPED:

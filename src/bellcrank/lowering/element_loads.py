@@ -100,7 +100,8 @@ def closing_load(tree: Tree, force: LoopForce, moving: Motions, bind: Bind, arou
                  ) -> tuple[Force, Vector]:
     """What a force along a coordinate of a closing joint exerts on its child, and the point there it is about."""
     motion, k = closing_motion(tree.closures[force.closure], moving, bind), force.coordinate
-    amount = bind(force.along).at(around.time).seen(around.machine).force(motion.coordinates[k], motion.speeds[k])
+    place = motion.coordinates[k] if motion.coordinates else 0.0  # quaternions: forces that depend on nothing
+    amount = bind(force.along).at(around.time).seen(around.machine).force(place, motion.speeds[k])
     load: Force = motion.columns[k] * amount
     return load, motion.point
 

@@ -34,7 +34,7 @@ from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Force, Motion, Vector
 
 __all__ = ["Row", "Side", "Timed", "advance", "at_time", "coincident", "distance", "parallel_axes", "perpendicular",
-           "slipless", "stabilized", "timed", "turn_about_z", "within"]
+           "slipless", "stabilized", "timed", "turn_about_z", "turned_by", "within"]
 
 
 class Timed(NamedTuple):
@@ -172,6 +172,11 @@ def slipless(i: Side, j: Side, a: Vector, a_rate: Vector, contact: Vector, conta
 def turn_about_z(i: Side, j: Side) -> Number:
     """The angle from the x axis of side i to that of side j about the common z axis."""
     return atan2(i.y.dot(j.x), i.x.dot(j.x))
+
+
+def turned_by(i: Side, j: Side, angle: Number) -> Row:
+    """The turn of side j about the common z axis is this angle, or half a turn off: dot products cannot tell."""
+    return perpendicular(i, j, i.x * cos(angle) + i.y * sin(angle), j.y)
 
 
 def parallel_axes(i: Side, j: Side) -> tuple[Row, Row]:

@@ -26,18 +26,45 @@ def altered(model: Model, now: Arrangement, change: Change) -> Arrangement:
     """The arrangement after a change, without the frames of what closes in it; refuses what cannot be."""
     order = known_closures(model)
     leaving = held_closures(model, change.leave) if change.leave else ()
+    change = replace(change, lock=tuple(_short(model, n) for n in change.lock))
     _check(model, now, change, order)
     opened = {*now.released, *change.detach, *leaving}.difference(change.attach)
     after = replace(now, released=tuple(n for n in order if n in opened),
                     absent=tuple(sorted({*now.absent, *change.leave}.difference(a.body for a in change.enter))),
                     locked=tuple(sorted({*now.locked, *change.lock})),  # in one order: equal sets are equal
                     frames=tuple(f for f in now.frames if f[0] not in opened and f[0] not in change.attach))
-    after = let_go(after, change.unlock)
+    for name in change.unlock:
+        after = unlocked_in(model, after, _short(model, name))
     for name in change.attach:
         for body in after.absent:
             if name in held_closures(model, (body,)):
                 raise StateError(f"attach: {name!r} holds body {body!r}, which is not in the run (bellcrank.enter)")
     return after
+
+
+def _short(model: Model, name: str) -> str:
+    """A joint, or one coordinate of it; joints that have one only by their own names."""
+    joint, _ = model.configuration.split(name)
+    return joint if model.mechanism.joint(joint).joint.nq == 1 else name
+
+
+def unlocked_in(model: Model, now: Arrangement, name: str) -> Arrangement:
+    """The arrangement with a joint free, whatever of it was locked, or one of its coordinates: then the others that
+    were locked with it stay so."""
+    joint, coordinate = model.configuration.split(name)
+    names = model.mechanism.joint(joint).joint.coordinate_names()
+    if coordinate is None:
+        return let_go(now, [n for n in now.locked if model.configuration.split(n)[0] == joint])
+    if name in now.locked:
+        return let_go(now, (name,))
+    if joint not in now.locked or coordinate not in names or len(names) != model.mechanism.joint(joint).joint.nu:
+        raise StateError(f"unlock: {name!r} is not locked")
+    others = [f"{joint}.{n}" for n in names if n != coordinate]
+    where = dict(now.pins).get(joint)
+    pins = () if where is None else tuple((f"{joint}.{n}", (x,)) for n, x in zip(names, where, strict=True)
+                                          if n != coordinate)
+    now = let_go(now, (joint,))
+    return replace(now, locked=tuple(sorted({*now.locked, *others})), pins=(*now.pins, *pins))
 
 
 def let_go(now: Arrangement, names: Sequence[str]) -> Arrangement:
@@ -57,7 +84,9 @@ def _check(model: Model, now: Arrangement, change: Change, order: Sequence[str])
                     "closed", "closed=False where it is added, System.release or an event with detach opens it")
                 raise StateError(f"{what}: {name!r} is {state} already; {other}")
     for name in change.unlock:
-        if name not in now.locked:
+        joint, coordinate = model.configuration.split(_short(model, name))
+        if not any(model.configuration.split(n)[0] == joint and (coordinate is None or n in (joint, name))
+                   for n in now.locked):
             raise StateError(f"unlock: {name!r} is not locked")
     deforming = {model.tree.joint_names[link] for link in model.tree.flexible}
     for body in change.leave:

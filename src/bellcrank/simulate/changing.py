@@ -24,9 +24,8 @@ from bellcrank.simulate.reference import Rhs
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.stops import Leaving, LiftOff, Stop
 from bellcrank.simulate.varying import VaryingRun
-from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of, closing_frame
+from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of, closing_frame, pin_values
 from bellcrank.system.force_elements import actuator_forces
-from bellcrank.system.loop_errors import loop_coordinates
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.reactions import closure_wrenches
 
@@ -64,9 +63,9 @@ class Changing:
 
     def changed(self, state: State, change: Change) -> tuple[State, Outcome]:
         """The machine and the state after an event; the impulse that takes is noted."""
-        change, wanted = self._by_joints(change), change.state or state
+        wanted = change.state or state
         q, u = np.array(wanted.q, dtype=float), np.array(wanted.u, dtype=float)
-        goal = self._pinned(altered(self._setup.system.model, self.now, change), change, q, state.t)
+        goal = self._pinned(altered(self._setup.system.model, self.now, change), q, state.t)
         moved(self._setup.system.model, change, q, u)
         frames = {n: numbers for n in change.attach
                   if (numbers := closing_frame(self._setup.system.kernels, n, q, state.t))}
@@ -86,19 +85,15 @@ class Changing:
         self.lost, self.added = self.lost + outcome.lost, self.added + outcome.added
         return State(q, after.u, state.t), outcome
 
-    def _by_joints(self, change: Change) -> Change:
-        """The change with closing joints that have one coordinate by their own names."""
-        single = {f"{n}.{kind.coordinate_names()[0]}": n for n in closing_joints(self._setup.system)
-                  if (kind := self._setup.system.model.mechanism.joint(n).joint).nu == 1}
-        return replace(change, lock=tuple(single.get(n, n) for n in change.lock),
-                       unlock=tuple(single.get(n, n) for n in change.unlock))
-
-    def _pinned(self, goal: Arrangement, change: Change, q: Floats, t: float) -> Arrangement:
-        """Closing joints that a change locks are held where they are, if their loops are closed."""
-        known = {*dict(goal.pins), *goal.released}
-        where = {n: loop_coordinates(self._setup.system.plans, q, n, t=t) for n in change.lock
-                 if n in closing_joints(self._setup.system) and n not in known}
-        return replace(goal, pins=(*goal.pins, *((n, tuple(at.tolist())) for n, at in where.items())))
+    def _pinned(self, goal: Arrangement, q: Floats, t: float) -> Arrangement:
+        """Closing joints that are locked are held where they are, if their loops are closed; others go on being held
+        where they were."""
+        model, closing = self._setup.system.model, closing_joints(self._setup.system)
+        joints = {n: model.configuration.split(n)[0] for n in goal.locked}
+        pins = {n: at for n, at in goal.pins if n in joints}
+        pins |= {n: pin_values(self._setup.system.plans, n, q, t) for n, joint in joints.items()
+                 if joint in closing and n not in pins and joint not in goal.released}
+        return replace(goal, pins=tuple(pins.items()))
 
     def _take(self, goal: Arrangement) -> None:
         """Go over to another arrangement. Machines with frames of another moment do not come back."""

@@ -157,13 +157,12 @@ def leave(*bodies: str) -> Change:
 
 
 def lock(*names: str) -> Change:
-    """Lock joints, or single coordinates (``joint.coordinate``), where they are; an impulse brings them to rest.
-    A joint at which a loop is cut is locked as a whole; code is made for every place at which it is."""
+    """Lock joints, or single coordinates (``joint.coordinate``), where they are; an impulse brings them to rest."""
     return Change(lock=names)
 
 
 def unlock(*names: str) -> Change:
-    """Let joints go that were locked."""
+    """Let joints go that were locked, whatever of them was, or single coordinates (``joint.coordinate``)."""
     return Change(unlock=names)
 
 

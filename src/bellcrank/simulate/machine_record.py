@@ -44,7 +44,11 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
         return found
 
     def with_system(self, system: Machine | KeptModel | None) -> Self:
-        """Note the machine, unchecked (`attach` checks). Returns this result."""
+        """The same numbers with this machine, unchecked (`attach` checks): a new result that shares them."""
+        return self.copy().noting(system)
+
+    def noting(self, system: Machine | KeptModel | None) -> Self:
+        """Note the machine in this very result, which nobody else holds yet. Returns it."""
         self._system = system
         return self
 
@@ -63,7 +67,7 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
             if isinstance(value, (int, float)) and np.ndim(ours) == 0 and ours != value:  # type: ignore[arg-type]
                 raise ModelError(f"attach: parameter {key!r} was {value} in this run and is {ours} in system "
                                  f"{system.model.name!r}; attach system.with_parameters({key}={value})")
-        return self.with_system(system)
+        return self.noting(system)
 
     def _check_names(self, system: Machine) -> None:
         for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
@@ -90,7 +94,7 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
                 raise StateError("the machine of this result is not known: its file does not hold it (a law of it "
                                  "is no formula, or it is large), or an operation forgot it; call attach(system)")
             self._check_names(found)  # laws are formulas now: `attach` would take it for another machine
-            return self.with_system(found)
+            return self.noting(found)
         return self
 
     def _machine(self, what: str) -> Machine:
@@ -106,11 +110,11 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
     # xarray makes most new objects through these two
     def _replace(self, *args: Any, **kwargs: Any) -> Any:
         made = super()._replace(*args, **kwargs)
-        return made if made is self else made.with_system(self.origin)
+        return made if made is self else made.noting(self.origin)
 
     def isel(self, *args: Any, **kwargs: Any) -> Any:
         """Select by position; see `xarray.Dataset.isel`."""
-        return super().isel(*args, **kwargs).with_system(self.origin)
+        return super().isel(*args, **kwargs).noting(self.origin)
 
     def _with_model(self) -> Self:
         """The same with the text of its machine among the attributes, if that is at hand."""

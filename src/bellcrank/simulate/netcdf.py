@@ -367,4 +367,4 @@ def _result(place: Path, raw: Any) -> Result:
     text = attrs.pop("model", "")
     result = Result(variables, coords={**coords, **labels}, attrs=attrs)
     result.set_close(raw.close)
-    return result.with_system(KeptModel(text)) if text else result
+    return result.noting(KeptModel(text)) if text else result

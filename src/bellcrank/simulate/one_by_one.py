@@ -89,7 +89,7 @@ def _joined(setup: Setup, results: list[Result]) -> Result:
     if len(known) > 1:
         attrs["topologies"] = json.dumps(known)
     return Result(variables, coords={**coords, "time": ("time", times, results[0]["time"].attrs)},
-                  attrs=attrs).with_system(setup.system)
+                  attrs=attrs).noting(setup.system)
 
 
 def _rows(result: Result, times: Floats) -> npt.NDArray[np.int64]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
-from bellcrank.simulate.closing import limited, spread
+from bellcrank.simulate.closing import spread, unlimited
 from bellcrank.simulate.differentiated_events import Passed, check_event, expressions_at, through
 from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
 from bellcrank.system.state_slopes import forward_slopes_at
@@ -62,7 +62,7 @@ class DifferentiatedRun:
     def __init__(self, setup: Setup, breaks: Sequence[Break], names: Sequence[str]) -> None:
         if breaks and breaks[0].t <= setup.start:
             raise NotYetError(f"sensitivities: the run begins at a stop ({breaks[0].events[0].name})")
-        self.setup, self.system = setup, setup.system
+        self.setup, self.system = setup, unlimited(setup.system) if setup.cuts else setup.system  # `spread` limits
         y, nq = setup.y0[0], self.system.nq
         self.first = y.copy()
         self.held = [d for d in setup.drives if d.period is not None]
@@ -133,10 +133,6 @@ def _laws(setup: Setup) -> dict[Leaf, Number]:
     system, out = setup.system, {}
     drives = {d.target: d.graph(system) for d in setup.drives if d.period is None}
     joint: list[Number] = drives.get("tau", [])
-    if limited(system, setup.cuts):
-        raise NotYetError(f"sensitivities: forces on {', '.join(map(repr, setup.cuts))}, which closes a loop, do not "
-                          f"go together with actuators; compile with actuated={list(setup.cuts)}, which lets them keep "
-                          "their coordinates")
     if setup.cuts:  # forces of closing joints, as forces of others that do the same
         graph = Graph()
         given = evaluate(joint, graph.leaf) if joint else [
@@ -173,14 +169,17 @@ def _ways(setup: Setup, breaks: Sequence[Break]) -> Any:
 # -- what is asked for ------------------------------------------------------------------------------
 def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup: Setup, joint: str) -> list[Unknown]:
     """What is asked for, by name. The beginning of a closed machine changes along its independent speeds."""
-    nu, size, t = system.nu, system.nq + system.nu, setup.start
+    size, t = system.nq + system.nu, setup.start
     driven = any(d.target == "tau" for d in setup.drives)
     out = []
     for name in names:
         if name in ("q0", "u0"):
             out.append(_beginning(system, name, q, u, t))
         elif name == "tau" and not driven:
-            out.append(Unknown(name, tuple((joint, i) for i in range(nu)), np.zeros((size, nu)), system.speed_names))
+            forces = (*system.speed_names, *(f"{cut}.{label}" for cut in setup.cuts
+                                             for label in system.model.mechanism.joint(cut).joint.speed_names))
+            out.append(Unknown(name, tuple((joint, i) for i in range(len(forces))), np.zeros((size, len(forces))),
+                               forces))
         elif name in system.model.values:
             place = list(system.model.values).index(name)
             out.append(Unknown(name, (("parameters", place),), _start_by_parameter(system, q, u, place, t), (name,)))

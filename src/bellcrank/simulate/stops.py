@@ -42,17 +42,16 @@ class Stop(Event):
 
     def turns(self, system: Machine) -> bool:
         """A closing joint that turns is measured within half a turn."""
-        return self.entry(system) is None and turns(self.measured(system).kind)[0]
+        return self.entry(system) is None and turns(self.measured(system).kind)[self.coordinate]
 
     def measured(self, system: Machine) -> CutJoint:
         """The joint, if it closes a loop."""
         joint = cut_joint(system, self.joint)
         if joint is None:
             raise unknown_joint(system, self.joint, system.joint_names)
-        if joint.kind.nu != 1:
-            raise ModelError(f"joint_limit: joint {self.joint!r} was cut to close a loop and has several coordinates, "
-                             f"which cannot be held one by one; compile with actuated=[{self.joint!r}], which lets it "
-                             "keep its coordinates")
+        if joint.kind.nq != joint.kind.nu:
+            raise ModelError(f"joint_limit: joint {self.joint!r} turns in all directions and has no single angles that "
+                             "could be stopped; put joints of one angle in its place")
         return joint
 
     def key(self, system: Machine) -> str:
@@ -64,21 +63,22 @@ class Stop(Event):
         """The coordinate; of a joint that closes a loop as measured, angles within half a turn."""
         if self.entry(system) is not None:
             return float(state.q[joint_places(system, False)[self.joint][self.coordinate]])
-        return float(self.measured(system).value("coordinates", 0, numbers(system, state.t, state.q, state.u)))
+        leaf = numbers(system, state.t, state.q, state.u)
+        return float(self.measured(system).value("coordinates", self.coordinate, leaf))
 
     def rate(self, state: State, system: Machine) -> float:
         """The coordinate's speed."""
         entry = self.entry(system)
         if entry is not None:
             return float(state.u[entry])
-        return float(self.measured(system).value("speeds", 0, numbers(system, state.t, state.q, state.u)))
+        return float(self.measured(system).value("speeds", self.coordinate, numbers(system, state.t, state.q, state.u)))
 
     def acceleration(self, state: State, system: Machine, udot: Floats) -> float:
         """The rate of that, for given accelerations."""
         entry = self.entry(system)
         if entry is not None:
             return float(udot[entry])
-        return self.measured(system).acceleration(0, system, state.t, state.q, state.u, udot)
+        return self.measured(system).acceleration(self.coordinate, system, state.t, state.q, state.u, udot)
 
     def act(self, state: State, system: Machine) -> Change:
         """The joint is thrown back."""
@@ -88,7 +88,7 @@ class Stop(Event):
         if entry is not None:
             after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.restitution * rate})
         else:
-            row = self.measured(system).row(0, system.nu, numbers(system, state.t, state.q, state.u))
+            row = self.measured(system).row(self.coordinate, system.nu, numbers(system, state.t, state.q, state.u))
             after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.restitution) * rate)])
         return Change(state=State(state.q, after.u, state.t))
 
@@ -163,8 +163,8 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
     the joint comes to rest against its stop, which holds it as long as it is pressed against it. Compliant stops are a
     force element (`Mechanism.add_limit`). Bounds in m or rad. A state beyond a stop is refused.
 
-    The joint may be one that was cut to close a loop, if it has one coordinate: that is measured, an angle within half
-    a turn at the start, and followed from there.
+    The joint may be one that was cut to close a loop: its coordinate is measured, an angle within half a turn at the
+    start, and followed from there.
 
     >>> [e.name for e in joint_limit("hinge", upper=1.2)]
     ['hinge at 1.2']

@@ -287,7 +287,7 @@ class Writer:
             if place != self._growing.path:
                 put_in_place(self._growing.path, place)
             result = open_result(place)
-        return result.with_system(self._first)
+        return result.noting(self._first)
 
     def _hidden(self) -> Floats:
         """Kinetic energy that the first accelerations can make between two samples: much if these are far apart."""

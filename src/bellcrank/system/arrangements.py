@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
-from bellcrank.errors import BellcrankError, ModelError, StateError, hint
+from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.closing_frames import closing_numbers, frame_parameters
 from bellcrank.mechanism.joints import Free, Weld
@@ -25,16 +25,18 @@ from bellcrank.mechanism.placed_elements import Constraint
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.kernels import Kernels
+from bellcrank.system.loop_errors import loop_coordinates
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.variants import closed_again, locked_near, released, unlocked, with_pins, without
-from bellcrank.topology.release import carried_joints
+from bellcrank.topology.release import carried_joints, pin_parameter
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.machine_functions import Machine
     from bellcrank.system.model import Model
 
-__all__ = ["Arrangement", "arranged", "arrangement_of", "attached", "closing_frame", "held_closures", "known_closures"]
+__all__ = ["Arrangement", "arranged", "arrangement_of", "attached", "closing_frame", "held_closures", "known_closures",
+           "pin_values", "pinned_plans"]
 
 Made = TypeVar("Made", bound="Machine")
 
@@ -52,8 +54,10 @@ class Arrangement:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What code depends on: all but the numbers of the frames."""
-        return self.released, self.locked, self.pins, self.absent
+        """What code depends on: all but the numbers of the frames, and values at which coordinates are held (but of
+        quaternions)."""
+        pins = tuple((name, at if len(at) in (4, 7) else None) for name, at in self.pins)
+        return self.released, self.locked, pins, self.absent
 
     @property
     def values(self) -> dict[str, float]:
@@ -76,7 +80,10 @@ class Arrangement:
 
 def arrangement_of(system: Machine) -> Arrangement:
     """That of a machine as it is."""
-    model = system.model
+    return _arrangement(system.model)
+
+
+def _arrangement(model: Model) -> Arrangement:
     frames = tuple((name, tuple(float(np.mean(model.values[label])) for label in frame_parameters(name)))
                    for name, side in model.mechanism.open_at_start.items() if side and name not in model.released)
     locked = tuple(joint if index is None else f"{joint}.{model.mechanism.joint(joint).joint.coordinate_names()[index]}"
@@ -106,12 +113,47 @@ def _first_plan(system: Machine, wanted: Arrangement) -> LoopPlan | None:
             q = plain.plans.reference().q.copy() if model.tree.looped else plain.neutral()
             _bring(plain.kernels, wanted, q)
             frames = {name: closing_frame(plain.kernels, name, q, 0.0) for name, _ in wanted.frames}
-            made = _made(plain, replace(wanted, frames=tuple(frames.items())), q, ())
+            pins = tuple((name, pin_values(plain.plans, name, q, 0.0)) for name, _ in wanted.pins)
+            made = _made(plain, replace(wanted, frames=tuple(frames.items()), pins=pins), q, ())
             return made.plans.reference().plan if made.model.tree.looped else None
         except BellcrankError:
             return None
 
     return system.kernels.kept(("first plan", wanted.key), found)
+
+
+def pin_values(plans: LoopPlans, name: str, q: Floats, t: float) -> tuple[float, ...]:
+    """Where a joint that closes a loop is in a position, or one of its coordinates (``joint.coordinate``)."""
+    joint, coordinate = plans.configuration.split(name)
+    at = loop_coordinates(plans, q, joint, t=t)
+    names = plans.model.mechanism.joint(joint).joint.coordinate_names()
+    return tuple(at.tolist()) if coordinate is None else (float(at[names.index(coordinate)]),)
+
+
+def pinned_plans(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> LoopPlans:
+    """The machine with coordinates of joints that close loops and are locked held at the values that they have in
+    positions (..., nq), where derivatives are asked: conditions on positions, not on speeds alone."""
+    model, now = plans.model, _arrangement(plans.model)
+    closing = {c.name for c in plans.tree.closures if c.is_joint}
+    values: dict[str, Any] = {}
+    pins = []
+    for name in now.locked:
+        joint, coordinate = model.configuration.split(name)
+        kind = model.mechanism.joint(joint).joint
+        if joint not in closing:
+            continue
+        if kind.nq != kind.nu and q.ndim > 1:
+            raise NotYetError(f"derivatives: joint {joint!r} closes a loop, has a quaternion and is locked: one state "
+                              f"at a time, or compile with actuated=[{joint!r}]")
+        at = loop_coordinates(plans, q, joint, t=t)
+        some = [k for k, label in enumerate(kind.coordinate_names()) if coordinate in (None, label)]
+        pins.append((name, tuple(at.reshape(-1, kind.nq)[0][some].tolist())))
+        values |= {pin_parameter(joint, kind.coordinate_names()[k]): at[..., k] for k in some}
+    wanted = replace(now, pins=tuple(pins))
+    made = _model(model, wanted, q.reshape(-1, q.shape[-1])[0])
+    made = made.with_values({name: x for name, x in values.items() if name in made.values})
+    kernels = plans.kernels.kept(("arrangement", wanted.key), lambda: Kernels(made, plans.kernels.maker))
+    return LoopPlans(kernels.for_model(made))
 
 
 def _bring(kernels: Kernels, wanted: Arrangement, q: Floats) -> None:
@@ -175,10 +217,12 @@ def _model(model: Model, wanted: Arrangement, near: Floats | None) -> Model:
     made = unlocked(closed_again(model))
     if wanted.released:
         made = released(made, wanted.released)
-    pins = {name: at for name, at in wanted.pins if name not in wanted.released}
+    joint_of = {name: model.configuration.split(name)[0] for name in (*wanted.locked, *dict(wanted.pins))}
+    pins = {name: at for name, at in wanted.pins if joint_of[name] not in wanted.released}
     if pins:
         made = with_pins(made, pins)
-    held = tuple(name for name in wanted.locked if name not in dict(wanted.pins))
+    held = tuple(name for name in wanted.locked
+                 if name not in dict(wanted.pins) and joint_of[name] not in wanted.released)
     made = locked_near(made, held, near) if held else replace(made, near=near)
     if wanted.absent:
         made = without(made, wanted.absent)

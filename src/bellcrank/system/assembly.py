@@ -22,6 +22,7 @@ from bellcrank.system.held_values import (
     batch_axes,
     begin,
     check_size,
+    locks_closing,
     names_closing,
     near,
     one_of,
@@ -60,6 +61,8 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
     """A batch: states near closed ones, and that hold joints of the tree, together; others one by one."""
     nq, nu = plans.tree.nq, plans.tree.nu
     scale, changed = weighting(plans, weights, plans.configuration.usual), False
+    if locks_closing(plans) and not isinstance(q, Mapping):
+        q, guess = {}, guess if q is None else q
     if q is None and names_closing(plans, guess):
         q = {}  # nothing is held
     if isinstance(q, Mapping):

@@ -125,7 +125,8 @@ def _variable(plans: LoopPlans, asked: Question, label: str
         return Variable(label, "wrench", entries), (len(entries),), tuple(
             f"{b}.{what}_{x}" for b in model.body_names for what in ("moment", "force") for x in "xyz")
     if label == "parameters":
-        return Variable(label, label, tuple(range(len(model.values)))), (len(model.values),), tuple(model.values)
+        described = tuple(name for name in model.values if name in model.mechanism.parameters)  # they come first
+        return Variable(label, label, tuple(range(len(described)))), (len(described),), described
     if label in model.values:
         return Variable(label, "parameters", (list(model.values).index(label),)), (), None
     known = (*(x for x in inputs if x != "point" or asked.body is not None), "t", "wrenches", "parameters",

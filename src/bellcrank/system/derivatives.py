@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bellcrank.arrays import START, Floats, check_time, flat
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.loops.closer import State
+from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
     Answer,
     Question,
@@ -23,6 +24,8 @@ from bellcrank.system.derivative_questions import (
 )
 from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import Evaluator
+from bellcrank.system.forces_along import with_forces_along
+from bellcrank.system.held_values import locks_closing
 from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
@@ -54,6 +57,7 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     check_time(t)
     product = _product(along, weights, then)
     names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
+    plans, arguments = _where_asked(plans, function, arguments, t)
     plans = differentiable(plans, closed)
     asked = Question(function, body, names, plans.tree.looped and closed is not False, product, then)
     check_question(asked)
@@ -73,6 +77,22 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     given |= _vectors(function, answer.reading, along, weights)
     rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
     return read_entries(asked, answer.reading, rows)
+
+
+def _where_asked(plans: LoopPlans, function: str, arguments: Sequence[Any], t: npt.ArrayLike
+                 ) -> tuple[LoopPlans, Sequence[Any]]:
+    """The machine with locked joints that close loops held where they are, and with forces that are given along such
+    joints as a part of it; and the other arguments."""
+    if not plans.tree.looped or not arguments:
+        return plans, arguments
+    first = arguments[0]
+    if locks_closing(plans):
+        q = first.q if isinstance(first, State) else first
+        plans = pinned_plans(plans, flat("q", q, plans.tree.nq, "the coordinates"), t)
+    if isinstance(arguments[-1], Mapping) and function in ("forward_dynamics", "reactions"):
+        plans, rest = with_forces_along(plans, arguments[-1])
+        return plans, (*arguments[:-1], rest)
+    return plans, arguments
 
 
 def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None

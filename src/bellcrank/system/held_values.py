@@ -13,13 +13,15 @@ from bellcrank.errors import StateError
 from bellcrank.loops.closer import Extra, State
 from bellcrank.loops.nearest import Held
 from bellcrank.mechanism.checks import HUGE
+from bellcrank.mechanism.joints.held_joint import HeldJoint
 from bellcrank.system.loop_errors import closure_index
+from bellcrank.topology.tree import Closure
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["Values", "batch_axes", "begin", "check_size", "closing_near", "names_closing", "near", "one_of",
-           "one_state", "plain_time", "speeds_near", "weighting"]
+__all__ = ["Values", "batch_axes", "begin", "check_size", "closing_near", "locks_closing", "names_closing", "near",
+           "one_of", "one_state", "plain_time", "speeds_near", "weighting"]
 
 #: coordinates or speeds: an array, or {joint or "joint.coordinate": values}
 #: coordinates that mean something together
@@ -34,7 +36,8 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
     if q is not None and not isinstance(q, Mapping):  # it is the guess, and nothing is held
         if guess is not None:
             near(plans, "guess", guess)
-        return near(plans, "q", q), Held(mask, (), np.zeros(0), ())
+        start = near(plans, "q", q)
+        return start, Held(mask, (), np.zeros(0), locked_near_guess(plans, q, start))
     start = near(plans, "guess", guess)
     target = start.copy()
     places: list[int] = []
@@ -42,8 +45,33 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
     if isinstance(q, Mapping):
         for key, value in q.items():
             places += _hold(plans, key, value, target, mask, extra)
+    named = {(e.closure, e.coordinate) for e in extra}
+    extra += [e for e in locked_near_guess(plans, guess, start) if (e.closure, e.coordinate) not in named]
     target, places = plans.configuration.normalize(target), list(dict.fromkeys(places))
     return start, Held(mask, tuple(places), target[places], tuple(extra), closing_near(plans, guess))
+
+
+def locked_near_guess(plans: LoopPlans, guess: State | Values, start: Floats) -> tuple[Extra, ...]:
+    """Coordinates of joints that close loops and are locked (`System.lock`), where the guess has them: by name, else at
+    zero as all joints that a mapping does not name, or where they are in the coordinates `start`."""
+    out, given = [], {(e.closure, e.coordinate): e for e in closing_near(plans, guess)}
+    for i, c in enumerate(plans.tree.closures):
+        kind = _locked(c)
+        if kind is None:
+            continue
+        at = kind.neutral() if guess is None or isinstance(guess, Mapping) else plans.closer.coordinates(start, i)
+        out += [given.get((i, k), Extra(i, k, float(at[k]))) for k in kind.held]
+    return tuple(out)
+
+
+def _locked(c: Closure) -> HeldJoint | None:
+    """A closure's joint, if coordinates of it stay where they are."""
+    return c.kind if isinstance(c.kind, HeldJoint) and c.kind.values is None else None
+
+
+def locks_closing(plans: LoopPlans) -> bool:
+    """Whether joints that close loops are locked."""
+    return any(_locked(c) is not None for c in plans.tree.closures)
 
 
 def names_closing(plans: LoopPlans, values: State | Values) -> bool:

@@ -17,7 +17,7 @@ from bellcrank.system.loop_errors import closure_index
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["GivenForces", "given_forces"]
+__all__ = ["GivenForces", "closing_part", "given_forces"]
 
 
 class GivenForces(NamedTuple):
@@ -34,7 +34,7 @@ def given_forces(plans: LoopPlans, q: npt.ArrayLike, tau: Forces | None, wrenche
     """What forces of joints, an array or by name, do to the tree and to its bodies."""
     if tau is None:
         return GivenForces(np.zeros(plans.tree.nu), wrenches, {})
-    own = _closing_part(plans, tau)
+    own = closing_part(plans, tau)
     if not own:
         return GivenForces(plans.configuration.forces(tau), wrenches, {})
     bodies, closing = _wrenches(plans, q, own, t)
@@ -45,7 +45,7 @@ def given_forces(plans: LoopPlans, q: npt.ArrayLike, tau: Forces | None, wrenche
     return GivenForces(plans.configuration.forces(rest), bodies, closing)
 
 
-def _closing_part(plans: LoopPlans, tau: Forces) -> dict[str, Floats]:
+def closing_part(plans: LoopPlans, tau: Forces) -> dict[str, Floats]:
     """Forces (..., nu of the joint) of joints that were cut, from {joint or joint.speed: values}."""
     if not isinstance(tau, Mapping):
         return {}

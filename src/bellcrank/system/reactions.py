@@ -15,6 +15,7 @@ from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
+from bellcrank.system.forces_along import with_given_forces
 from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
@@ -191,7 +192,8 @@ def _unmerged(model: Model) -> Tree:
     """Every body a link of its own, frames at the joints, so that welds have reactions too."""
     tree = build_tree(model.mechanism, merge_welds=False, free_frames=False, cut=model.tree.cut_names)
     absent = [(joint, None) for body in model.absent for joint in carried_joints(tree, body)]
-    return lock(pinned(release(tree, model.released), dict(model.pins)), (*model.locked, *absent))
+    tree = lock(pinned(release(tree, model.released), dict(model.pins)), (*model.locked, *absent))
+    return with_given_forces(tree, model.along)
 
 
 def closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, loads: Floats, t: npt.ArrayLike

@@ -10,7 +10,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.formulations import check_topology
 from bellcrank.system.resistance import check_inertia
-from bellcrank.topology.release import carried_joints, lock, pinned, release
+from bellcrank.topology.release import carried_joints, lock, pinned, release, unlock_closures
 from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ def closed_again(model: Model) -> Model:
     """The model with everything closed that `released` has opened, and with all bodies."""
     if model.whole is None:
         return model
-    return _checked(replace(model, tree=model.whole, released=(), absent=(), pins=(), whole=None, near=None))
+    values = {name: model.values[name] for name in model.whole.parameters}  # without those of pins
+    return _checked(replace(model, tree=model.whole, released=(), absent=(), pins=(), whole=None, near=None,
+                            values=values))
 
 
 def unlocked(model: Model) -> Model:
@@ -41,16 +43,18 @@ def unlocked(model: Model) -> Model:
 
     def freed(tree: Tree) -> Tree:
         own = (None, *(laws[name] for name in tree.joint_names[1:]))
-        return replace(tree, prescribed=own, plan=None)
+        return unlock_closures(replace(tree, prescribed=own, plan=None))
 
     return replace(model, tree=freed(model.tree), locked=(), near=None,
                    whole=None if model.whole is None else freed(model.whole))
 
 
 def with_pins(model: Model, pins: Mapping[str, tuple[float, ...]]) -> Model:
-    """The model with joints that close loops held at coordinates."""
-    return _checked(replace(model, tree=pinned(model.tree, pins), pins=tuple(pins.items()),
-                            whole=model.whole or model.tree, near=None))
+    """The model with joints that close loops, or single coordinates of them, held at values."""
+    tree = pinned(model.tree, pins)
+    more = {name: value for name, value in tree.parameters.items() if name not in model.values}
+    return _checked(replace(model, tree=tree, pins=tuple(pins.items()), whole=model.whole or model.tree, near=None,
+                            values={**model.values, **more}))
 
 
 def without(model: Model, bodies: Sequence[str]) -> Model:

@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.joints.held_joint import HeldJoint
 from bellcrank.mechanism.motion import STILL, Law, Prescribed
+from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
-from bellcrank.topology.tree import LinkStep, LoopForce, Tree
+from bellcrank.topology.tree import Closure, LinkStep, LoopForce, Tree
 
-__all__ = ["carried_joints", "lock", "pinned", "release"]
+__all__ = ["carried_joints", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
 
 
 def release(tree: Tree, names: Collection[str]) -> Tree:
@@ -47,8 +49,7 @@ def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
     prescribed = list(tree.prescribed)
     for name, index in names:
         if name not in links:
-            raise ModelError(f"joint {name!r} closes a loop of {tree.name!r} and cannot be locked; compile with "
-                             f"actuated=[{name!r}], which lets it keep its coordinates")
+            continue
         joint, law = tree.joints[links[name]], prescribed[links[name]]
         assert joint is not None
         if index is None and joint.nq != joint.nu:
@@ -58,24 +59,78 @@ def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
         for i in range(joint.nu) if index is None else (index,):
             laws[i] = STILL
         prescribed[links[name]] = Prescribed(tuple(laws))
-    return replace(tree, prescribed=tuple(prescribed), plan=None)
+    tree = replace(tree, prescribed=tuple(prescribed), plan=None)
+    cut = [(name, index) for name, index in names if name not in links]
+    return _locked_closures(tree, cut) if cut else tree
+
+
+def _locked_closures(tree: Tree, names: Sequence[tuple[str, int | None]]) -> Tree:
+    """The tree with coordinates of joints that close loops held where they are; those of loops that are open are no
+    part of it."""
+    closures = list(tree.closures)
+    for i, c in enumerate(closures):
+        wanted = [index for name, index in names if name == c.name and c.is_joint]
+        if not wanted:
+            continue
+        kind = c.free.kind if c.free else c.kind
+        held = range(kind.nq) if None in wanted else sorted(k for k in set(wanted) if k is not None)
+        if kind.nu and not HeldJoint.can(kind, None not in wanted):
+            raise ModelError(f"joint {c.name!r} closes a loop of {tree.name!r} and cannot be locked: a "
+                             f"{type(kind).__name__} has no holding_row; compile with actuated=[{c.name!r}], which "
+                             "lets it keep its coordinates")
+        made = HeldJoint(kind, held)
+        closures[i] = (c.free or c).holding(made, made.nonholonomic) if kind.nu else c
+    return replace(tree, closures=tuple(closures), plan=None)
+
+
+def unlock_closures(tree: Tree) -> Tree:
+    """The tree with all coordinates of joints that close loops free."""
+    if not any(c.free for c in tree.closures):
+        return tree
+    return replace(tree, closures=tuple(c.free or c for c in tree.closures), plan=None)
 
 
 def pinned(tree: Tree, places: Mapping[str, Sequence[float]]) -> Tree:
-    """The tree with joints that close loops held at coordinates: welds in their place. Forces along them go on."""
-    closures = []
+    """The tree with joints that close loops, or single coordinates of them (``joint.coordinate``), held at values.
+    Forces along them go on. The values are parameters (`pin_parameter`), so that code does not depend on them; but for
+    joints with quaternions, in the place of which there are welds."""
+    closures, parameters = [], dict(tree.parameters)
     for c in tree.closures:
-        if c.name in places:
-            if c.first_axes:
-                raise ModelError(f"joint {c.name!r} cannot be held: its frame is defined at closing")
-            turn, shift = c.first_turn, np.zeros(3)
-            for t in c.kind.transforms([*places[c.name]], [float(k) for k in c.kind.constants()]):
-                axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
-                shift = shift + turn @ np.array([*t.translation])
-                turn = turn @ np.array([[*a] for a in axes]).T
-            c = c.welded(turn, tuple(x + d for x, d in zip(c.first_shift, shift.tolist(), strict=True)))
+        held = _held_here(c, places)
+        if held and HeldJoint.can(c.kind, True):
+            names = c.kind.coordinate_names()
+            labels = [pin_parameter(c.name, names[k]) for k in held]
+            parameters |= dict(zip(labels, held.values(), strict=True))
+            c = c.holding(HeldJoint(c.kind, tuple(held), [Graph().leaf(("parameter", x)) for x in labels]), len(held))
+        elif c.name in places:
+            c = _welded(c, places[c.name])
         closures.append(c)
-    return replace(tree, closures=tuple(closures), plan=None)
+    return replace(tree, closures=tuple(closures), plan=None, parameters=parameters)
+
+
+def pin_parameter(joint: str, coordinate: str) -> str:
+    """The parameter that has the value at which a coordinate is held."""
+    return f"{joint}.{coordinate} held at"
+
+
+def _held_here(c: Closure, places: Mapping[str, Sequence[float]]) -> dict[int, float]:
+    """The coordinates of a closure that are held, with their values."""
+    if not c.is_joint:
+        return {}
+    names = c.kind.coordinate_names()
+    out = dict(enumerate(places.get(c.name, ())))
+    return out | {k: places[f"{c.name}.{label}"][0] for k, label in enumerate(names) if f"{c.name}.{label}" in places}
+
+
+def _welded(c: Closure, values: Sequence[float]) -> Closure:
+    if c.first_axes:
+        raise ModelError(f"joint {c.name!r} cannot be held: its frame is defined at closing")
+    turn, shift = c.first_turn, np.zeros(3)
+    for t in c.kind.transforms([*values], [float(k) for k in c.kind.constants()]):
+        axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
+        shift = shift + turn @ np.array([*t.translation])
+        turn = turn @ np.array([[*a] for a in axes]).T
+    return c.welded(turn, tuple(x + d for x, d in zip(c.first_shift, shift.tolist(), strict=True)))
 
 
 def carried_joints(tree: Tree, body: str) -> tuple[str, ...]:

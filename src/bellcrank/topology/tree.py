@@ -100,6 +100,10 @@ class Closure(NamedTuple):
         """The same with other shifts or axes."""
         return self._replace(**numbers)
 
+    def holding(self, kind: Joint, conditions: int) -> Closure:
+        """The same with another kind of joint, which holds some of its coordinates by as many conditions more."""
+        return self._replace(kind=kind, rows=self.rows + conditions, free=self.free or self)
+
     def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
         """The same links held together, with this joint frame on the first."""
         return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6, free=self)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, within
+from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, turned_by, within
 from bellcrank.mechanism.joints.joint import Z_SLIDE, Z_TURN, Array, AxisJoint
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import Number
@@ -38,6 +38,9 @@ class Cylindrical(AxisJoint):
 
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
         return turn_about_z(first, second), first.z.dot(second.point - first.point)
+
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        return within(first, second, first.z, value) if coordinate else turned_by(first, second, value)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return np.stack([np.arctan2(turn[..., 1, 0], turn[..., 0, 0]), shift[..., 2]], axis=-1)

@@ -88,6 +88,11 @@ class Joint(ABC):
         """Its coordinates where it closes a loop, on any scalar."""
         raise ModelError(f"a {type(self).__name__} that closes a loop has no single coordinates to act on")
 
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        """Where it closes a loop: the constraint that holds one of its coordinates, by its number, at a value."""
+        raise ModelError(f"a {type(self).__name__} that closes a loop cannot hold single coordinates: its type has no "
+                         "holding_row")
+
     # -- configuration space, NumPy -------------------------------------------------------------
     @abstractmethod
     def measure(self, turn: Array, shift: Array) -> Array:

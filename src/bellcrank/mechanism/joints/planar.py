@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, within
+from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, turned_by, within
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, frame_with_z, unit_vector
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import Number
@@ -50,6 +50,10 @@ class Planar(Joint):
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
         d = second.point - first.point
         return first.x.dot(d), first.y.dot(d), turn_about_z(first, second)
+
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        axis = (first.x, first.y, None)[coordinate]
+        return turned_by(first, second, value) if axis is None else within(first, second, axis, value)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])

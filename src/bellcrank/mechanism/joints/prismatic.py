@@ -37,5 +37,8 @@ class Prismatic(AxisJoint):
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
         return (first.z.dot(second.point - first.point),)
 
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        return within(first, second, first.z, value)
+
     def measure(self, turn: Array, shift: Array) -> Array:
         return shift[..., 2:]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bellcrank.mechanism.constraint_rows import Row, Side, coincident, parallel_axes, turn_about_z
+from bellcrank.mechanism.constraint_rows import Row, Side, coincident, parallel_axes, turn_about_z, turned_by
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, AxisJoint
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import Number
@@ -42,6 +42,9 @@ class Revolute(AxisJoint):
 
     def loop_coordinates(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Number, ...]:
         return (turn_about_z(first, second),)
+
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        return turned_by(first, second, value)
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return np.arctan2(turn[..., 1, 0], turn[..., 0, 0])[..., None]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.constraint_rows import Row, Side, advance, parallel_axes, turn_about_z, within
+from bellcrank.mechanism.constraint_rows import Row, Side, advance, parallel_axes, turn_about_z, turned_by, within
 from bellcrank.mechanism.joints.joint import Array, AxisJoint
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import Number, Scalar, is_zero
@@ -60,6 +60,11 @@ class Screw(AxisJoint):
         if is_zero(k[2]):
             return (turn_about_z(first, second),)
         return (first.z.dot(second.point - first.point) / k[2],)  # the advance knows whole turns, too
+
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        if is_zero(k[2]):
+            return turned_by(first, second, value)
+        return within(first, second, first.z, k[2] * value)  # the advance knows whole turns, too
 
     def measure(self, turn: Array, shift: Array) -> Array:
         angle = np.arctan2(turn[..., 1, 0], turn[..., 0, 0])

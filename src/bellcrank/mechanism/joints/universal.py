@@ -88,6 +88,14 @@ class Universal(Joint):
         x = first.x * (c + v * a * a) + first.y * (s * b) + first.z * (v * a * b)
         return one, atan2(y.dot(second.x), x.dot(second.x))
 
+    def holding_row(self, first: Side, second: Side, k: Sequence[Number], coordinate: int, value: Number) -> Row:
+        a, b = k
+        axis, c, s = first.x * a + first.z * b, cos(value), sin(value)
+        if coordinate:  # the first axis, seen from the child, is turned back
+            return perpendicular(first, second, axis, second.x * s + second.y * c)
+        there = first.x * ((1.0 - c) * a * b) - first.y * (s * a) + first.z * (c + (1.0 - c) * b * b)
+        return perpendicular(first, second, axis.cross(there), second.z)  # the second axis after the first turn
+
     def measure(self, turn: Array, shift: Array) -> Array:
         a, b = (float(c) for c in self._across)
         z = turn[..., 2]  # the second axis after the first turn, measured from where it was

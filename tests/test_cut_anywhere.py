@@ -1,0 +1,251 @@
+"""What users drive, stop, load or plot by the names of joints and bodies is the same wherever loops are cut: public
+calls that take or give such names, each with two choices of the cut. Things put on joints are in test_cut_joints.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of
+from bellcrank.view.scenes import scene_of
+
+Things = dict[str, np.ndarray]
+Look = Callable[[bc.System, bc.State], Things]
+
+
+def sleeve_crank() -> bc.Mechanism:
+    """A crank, a rod on a ball and a universal joint, and a piston that may turn on its shaft: two degrees of freedom.
+    Two joints are given from the piston towards the ground."""
+    m = bc.Mechanism("sleeve", gravity=(0.3, -9.81, 0.5))
+    bodies = [m.add_body(name, bc.Inertia.box(mass, size, com)) for name, mass, size, com in (
+        ("crank", 1.0, (0.3, 0.1, 0.05), (0.15, 0, 0)), ("rod", 0.7, (1.0, 0.1, 0.08), (0.5, 0, 0)),
+        ("piston", 0.9, (0.2, 0.1, 0.15), (0.02, 0.03, 0)))]
+    m.add_joint("crank", bc.Revolute("z"), m.ground, bodies[0])
+    m.add_joint("ball", bc.Spherical(), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("cardan", bc.Universal("y", "z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
+    m.add_joint("sleeve", bc.Cylindrical("x"), bodies[2], m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
+    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate=0)
+    return m
+
+
+def plate() -> bc.Mechanism:
+    """A plate on a table, and a crank that pushes it: two degrees of freedom."""
+    m = bc.Mechanism("plate", gravity=(0.3, -9.81, 0.0))
+    crank = m.add_body("crank", bc.Inertia.box(1.0, (0.3, 0.1, 0.05), (0.15, 0, 0)))
+    body = m.add_body("plate", bc.Inertia.box(0.7, (1.0, 0.1, 0.08), (0.5, 0, 0)))
+    m.add_joint("crank", bc.Revolute("z"), m.ground, crank)
+    m.add_joint("pin", bc.Revolute("z"), crank, body, parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("table", bc.Planar("z"), body, m.ground)
+    return m
+
+
+#: by joint: the machine, another joint of the loop, and two coordinates that determine it
+JOINTS: dict[str, tuple[Callable[[], bc.Mechanism], str, tuple[str, str]]] = {
+    "sleeve": (sleeve_crank, "ball", ("crank", "sleeve.angle")),
+    "cardan": (sleeve_crank, "crank", ("crank", "sleeve.angle")),
+    "ball": (sleeve_crank, "sleeve", ("crank", "sleeve.angle")),
+    "table": (plate, "pin", ("crank", "pin"))}
+
+
+@cache
+def pair(joint: str) -> tuple[tuple[bc.System, bc.State], ...]:
+    """The machine cut at a joint and elsewhere, in the same state, which moves."""
+    make, other, free = JOINTS[joint]
+    m = make()
+    first = bc.compile(m, backend="numpy", cut=["crank"] if other != "crank" else [other])
+    at = first.assemble(q={free[0]: 0.4}, u={free[0]: 1.1, free[1]: -0.7})
+    places = {r.name: bc.analyze.loop_coordinates(first, at.q, r.name) for r in m.joints}
+    rates = {r.name: bc.analyze.loop_speeds(first, at.q, at.u, r.name) for r in m.joints}
+    out = []
+    for cut in (joint, other):
+        system = bc.compile(m, backend="numpy", cut=[cut])
+        assert system.loops == (cut,)
+        q, u = (np.concatenate([x[name] for name in system.joint_names]) for x in (places, rates))
+        out.append((system, system.project(q, u)))
+    return tuple(out)
+
+
+def named(system: bc.System, state: bc.State) -> dict[str, Any]:
+    """All joints by name."""
+    return {r.name: x if len(x := bc.analyze.loop_coordinates(system, state.q, r.name)) > 1 else float(x[0])
+            for r in system.model.described.joints}
+
+
+def same(looks: Mapping[str, Any], others: Mapping[str, Any], tolerance: float = 1e-8) -> None:
+    assert looks.keys() == others.keys()
+    for key, value in looks.items():
+        wanted = np.asarray(others[key])
+        assert np.shape(value) == wanted.shape, key
+        error = np.abs(np.asarray(value) - wanted).max(initial=0.0)
+        assert error < tolerance * (1.0 + np.abs(wanted).max(initial=0.0)), f"{key}: {error:.3g}"
+
+
+def compare(joint: str, look: Look) -> None:
+    there, elsewhere = (look(system, state) for system, state in pair(joint))
+    same(there, elsewhere)
+
+
+def ran(system: bc.System, state: bc.State, duration: float = 0.003, **settings: Any) -> Things:
+    """A short run: where bodies are and how fast, energies, loads of joints that mechanics determines."""
+    run = system.simulate(state, duration, step=1e-3, stepper="rk8", **settings)
+    assert run.attrs["status"] == "finished", run.attrs["reason"]
+    out = {f"pose {body}": system.pose(run.q.values, body).position for body in system.body_names}
+    out |= {f"rate {body}": system.velocity(run.q.values, run.u.values, body) for body in system.body_names}
+    return out | {"energy": run["energy"].values, "events": run.event_time.values}
+
+
+def at_time(t: float, change: Any, name: str) -> bc.Event:
+    return bc.Event(lambda time, q, u: time - t, name, action=change)
+
+
+LOCKS = {"sleeve": ("sleeve.angle", "sleeve.slide", "sleeve"), "cardan": ("cardan.angle1", "cardan.angle2", "cardan"),
+         "table": ("table.x", "table.y", "table.angle"), "ball": ("ball",)}
+
+
+@pytest.mark.parametrize(("joint", "name"), [(j, n) for j, names in LOCKS.items() for n in names])
+@pytest.mark.everyday(4)
+def test_locks_by_events(joint: str, name: str) -> None:
+    compare(joint, lambda system, state: ran(system, state, events=[
+        at_time(0.0005, bc.lock(name), "lock"), at_time(0.0025, bc.unlock(name), "go")]))
+
+
+def test_locked_as_a_whole_and_let_go_one_by_one() -> None:
+    """Also joints of the tree, and of one coordinate: by the joint's name, or by that of its coordinate."""
+    def look(system: bc.System, state: bc.State) -> Things:
+        changes = (bc.lock("table"), bc.unlock("table.angle"), bc.lock("table.angle"), bc.unlock("table"),
+                   bc.lock("pin.angle"), bc.unlock("pin"))
+        return ran(system, state, 0.006, events=[at_time(0.0005 + 0.001 * k, change, str(k))
+                                                 for k, change in enumerate(changes)])
+
+    compare("table", look)
+    for system, state in pair("table"):
+        with pytest.warns(bc.SimulationWarning, match=r"unlock: 'table.x' is not locked"):
+            system.simulate(state, 0.001, step=1e-3, events=[
+                at_time(0.0002, bc.lock("table.angle"), "lock"), at_time(0.0006, bc.unlock("table.x"), "go")])
+
+
+@pytest.mark.parametrize(("joint", "coordinate"), [("sleeve", 0), ("sleeve", 1), ("cardan", 0), ("table", 2)])
+@pytest.mark.everyday(2)
+@pytest.mark.parametrize("restitution", [0.5, 0.0])
+def test_stops_of_single_coordinates(joint: str, coordinate: int, restitution: float) -> None:
+    def look(system: bc.System, state: bc.State) -> Things:
+        at = float(bc.analyze.loop_coordinates(system, state.q, joint)[coordinate])
+        way = 0.0015 * abs(float(bc.analyze.loop_speeds(system, state.q, state.u, joint)[coordinate]))
+        seen = ran(system, state, events=bc.joint_limit(joint, at - way, at + way, restitution=restitution,
+                                                        coordinate=coordinate))
+        assert len(seen["events"]) == 1
+        return seen
+
+    compare(joint, look)
+
+
+def test_code_of_locks_is_shared() -> None:
+    """Where a joint is locked is a parameter: another place needs no other code."""
+    system, state = pair("table")[0]
+    one, two = (arranged(system, Arrangement(locked=("table.x",), pins=(("table.x", (x,)),)), state.q)
+                for x in (0.3, 0.31))
+    assert one.kernels.evaluator is two.kernels.evaluator and one.model.values != two.model.values
+    assert "table.x held at" not in system.parameters
+
+
+def test_machines_with_locked_joints() -> None:
+    """`System.lock`: what is computed at states, closed states, runs, and questions about many states."""
+    def look(name: str, free: str) -> Look:
+        def found(system: bc.System, state: bc.State) -> Things:
+            locked = system.lock(name)
+            assert locked.dof == 1 and arrangement_of(locked).locked == (name,)
+            guess = named(system, state)
+            moving = locked.assemble(guess=guess, u={free: 1.3})
+            many = locked.assemble(q=np.stack([state.q, state.q]))
+            put = locked.assemble(q={free: float(bc.analyze.loop_coordinates(system, state.q, "sleeve")[1]) + 0.01},
+                                  guess=state)
+            rest = bc.analyze.equilibrium(locked, state.q)
+            udot = locked.forward_dynamics(moving)
+            return ran(locked, moving) | {
+                "acceleration": locked.acceleration(moving.q, moving.u, udot, "rod"),
+                "held": bc.analyze.loop_coordinates(system, put.q, "sleeve"),
+                "many": locked.pose(many.q).position, "rest": locked.pose(rest.q).position,
+                "poles": np.sort(np.abs(bc.analyze.linearize(locked, rest).eigenvalues)),
+                "modes": bc.analyze.modes(locked, rest).frequencies,
+                "slope": _direction(locked.derivatives("center_of_mass", moving, by="q")["q"][:, 0])}
+
+        return found
+
+    compare("sleeve", look("sleeve.angle", "sleeve.slide"))
+
+
+def _direction(x: np.ndarray) -> np.ndarray:
+    """Up to its length and sign: independent speeds differ."""
+    x = x / np.linalg.norm(x)
+    return x * np.sign(x[int(np.argmax(np.abs(x)))])
+
+
+def test_carriers_are_no_bodies() -> None:
+    """A rotor on a joint that is cut: bodies, poses, wrenches, energies and pictures are those of the description."""
+    found = []
+    for cut in ("sleeve", "ball"):
+        m = sleeve_crank()
+        m.add_armature("rotor", "sleeve", 0.01, coordinate="slide")
+        system = bc.compile(m, backend="numpy", cut=[cut], actuated=["sleeve"])
+        state = system.project(*(np.concatenate([
+            x(one, at.q, name) if x is bc.analyze.loop_coordinates else x(one, at.q, at.u, name)
+            for name in system.joint_names]) for one, at in pair("sleeve")[:1]
+            for x in (bc.analyze.loop_coordinates, bc.analyze.loop_speeds)))
+        assert system.body_names == ("crank", "rod", "piston")
+        loads = np.arange(18.0).reshape(3, 6)
+        udot = system.forward_dynamics(state, wrenches=loads)
+        tau = np.zeros(system.nu)
+        scene = scene_of((system, state))
+        assert [b.name for b in scene.models[0].bodies] == ["ground", *system.body_names]
+        assert scene.tracks[0].positions.shape[1] == 4
+        assert "carrier" not in str(bc.analyze.explain(system))
+        found.append({
+            "poses": system.pose(state.q).position, "rod": system.acceleration(state.q, state.u, udot, "rod"),
+            "energies": bc.analyze.body_energies(system, state).kinetic,
+            "elements": bc.analyze.element_wrenches(system, state),
+            "by wrenches": system.derivatives("energy", state, by="u").value,
+            "columns": system.derivatives("forward_dynamics", state, tau, by="wrenches")["wrenches"].shape[-1],
+            "reactions": np.stack([*system.reactions(state, tau).values()])})
+        assert list(system.reactions(state)) == ["crank", "ball", "cardan", "sleeve"]
+    same(*found)
+
+
+@pytest.mark.parametrize("joint", ["sleeve", "table"])
+def test_reactions_act_on_the_child(joint: str) -> None:
+    """In the order of the description, about the joint's place on its child and in the axes of that; also where every
+    joint is a part of the tree but one, and by the careful way of large machines."""
+    def look(system: bc.System, state: bc.State) -> Things:
+        tau = {"crank": 1.0, joint: np.linspace(1.0, 2.0, system.model.mechanism.joint(joint).joint.nu)}
+        wrenches = system.reactions(state.q, state.u, tau)
+        assert list(wrenches) == [r.name for r in system.model.described.joints]
+        dense = bc.compile(system.model.described, "dense", "numpy", cut=system.loops)
+        same(dense.reactions(state.q, state.u, tau), wrenches)
+        run = system.simulate(state, 0.001, tau=tau)
+        slopes = system.derivatives("reactions", state.q, state.u, tau, by="u")
+        same({"value": slopes.value}, {"value": np.stack([*wrenches.values()])})
+        return {**wrenches, **{f"load {name}": run.joint_load(name).values for name in wrenches}}
+
+    compare(joint, look)
+
+
+def test_forces_along_cut_joints_in_derivatives_and_modes() -> None:
+    """Derivatives of accelerations and of the motion, under forces along the joint and with actuators beside them."""
+    def look(system: bc.System, state: bc.State) -> Things:
+        tau = {"sleeve": [0.2, 3.0], "crank": 1.0}
+        d = system.derivatives("forward_dynamics", state, tau, by=("u", "tau"))
+        same({"value": d.value}, {"value": system.forward_dynamics(state, tau)})
+        step = system.project(state.q, state.u * 1.001).u - state.u
+        by = [state.u[system.speed_names.index(name)] for name in d.columns["u"]]
+        change = d["u"] @ (np.array([step[system.speed_names.index(name)] for name in d.columns["u"]]))
+        rest = bc.analyze.equilibrium(system, state.q, tau=tau)
+        crank = system.speed_names.index("crank.angle")
+        assert len(by) == 2
+        return {"change": change[crank], "by tau": d["tau"][crank, crank],
+                "frequencies": bc.analyze.modes(system, rest, tau=tau).frequencies}
+
+    compare("sleeve", look)
