@@ -35,7 +35,7 @@ __all__ = ["CONE_POINTERS", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUN
            "cone_memory"]
 
 #: iterations of Newton's method, and how often it begins again
-NEWTON, ROUNDS = 12, 40
+NEWTON, ROUNDS = 12, 120
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
 #: the first e, its least, and by how much it becomes smaller or larger
