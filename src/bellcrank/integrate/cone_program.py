@@ -35,12 +35,13 @@ __all__ = ["CONE_POINTERS", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUN
            "cone_memory"]
 
 #: iterations of Newton's method, and how often it begins again
-NEWTON, ROUNDS = 12, 40
+NEWTON, ROUNDS = 12, 120
 #: what is added to the diagonal of G in Newton's matrix, relative
 SHIFT = 1e-10
 #: the first e, its least, and by how much it becomes smaller or larger
 PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
-#: conditions are met to this share of the largest velocity (plus 1 m/s): in doubles, and in floats
+#: conditions are met to this share of the largest velocity at which bodies meet or slide (plus 1 m/s): in doubles, and
+#: in floats
 TOLERANCE, ROUGH = 1e-11, 3e-6
 
 #: memory of the solver; the first ones are what it is given
@@ -68,8 +69,9 @@ class ConeSolver:
         becomes the larger of what it was and the residual [m/s]."""
         f, m = self.f, self.count.value * 3
         goal = f.variable(0.0)
-        with f.loop(m) as j:
-            goal.set(goal.value.max((self.c[j] * self.on[j]).abs()))
+        with f.loop(self.count.value) as k:  # bodies that part are no matter, however fast they do
+            c, on = self.c.at(k * 3), self.on[k * 3]
+            goal.set(goal.value.max(on * (-c[0]).max(c[1].abs()).max(c[2].abs())))
         goal.set((goal.value + 1.0) * self.tolerance)
         best, todo, turn = f.variable(1e300), f.variable(going), f.counter(0)
         self.e.set(0.0)

@@ -14,9 +14,7 @@ The driver calls, besides what `fixed_step` has: *placing* (unit quaternions and
 that the machine has in addition for its springs and dampers), *factor* (`shared`: all of M^-1 that does not
 depend on what it is applied to; `base`: what is to be taken off every answer) and *apply* (`answer` from `column`).
 
-Rows are made for the places that are near in this step alone, `count` of them, in slots of which there are `most`; the
-code does not grow with places times speeds. Lanes share slots; a lane in which a place is far has zeros there, so that
-its numbers do not depend on its neighbours. If there are more places than slots, the step fails in all lanes, and
+`contact_slots` says which places are looked at. If there are more of them than slots, the step fails in all lanes, and
 `need` says how many it takes.
 
 Behind the inputs of the machine lies what goes from step to step: accelerations by contacts (nu), impulses of all
@@ -27,76 +25,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
-from bellcrank.integrate.contact_vectors import across, after_bounce, cross, dot, three_of
-from bellcrank.integrate.fixed_step import STEPPING, Stepping
+from bellcrank.integrate.contact_slots import ContactSlots
+from bellcrank.integrate.contact_vectors import after_bounce
 from bellcrank.target.array_loops import copy, each, sum_of
-from bellcrank.target.program import Bool, Builder, DriverLayout, Int, Memory, Real
+from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
-__all__ = ["AGAIN", "CLOSED", "CONTACT", "CONTACT_MEMORY", "ENDS", "PLACE", "REACH", "SCREW", "STEADY",
-           "contact_memory", "contact_steps", "kept_numbers"]
+__all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
 
-#: numbers of a place and of a speed in `touch`: see `lowering.contact_rows`, which makes them
-PLACE, SCREW = 11, 9
-#: places farther apart than so many times what the fastest of them moves in a step are not looked at
-REACH = 3.0
 #: evaluations of (2), until speeds change by no more than this share of the largest one
 AGAIN, STEADY = 6, 1e-6
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
-#: gaps [m] below this are closed at the end of a step: in doubles, and in floats
-CLOSED, ROUGHLY_CLOSED = 1e-9, 1e-6
-
-#: memory of one state: coordinates (nq), speeds (nu), slots
-CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "floor", "least",
-                  "bounce", "struck", "kept", "real", "rows", "response", "frames", "acted", "acting", "fresh")
-CONTACT = DriverLayout(
-    (*STEPPING.integers, "places", "most", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
-     "n_apply", "n_adding"),
-    STEPPING.reals,
-    (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "touch", "column", "answer", "base", "extra", "added",
-     "paths", "slots", "out_forces", "placing", "touching", "factor", "apply",
-     "adding"),
-    tables=("paths",))
+#: share of what contacts exchange that may be energy made
+WORK = 0.1
 
 
-def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
-    """Reals of each buffer, for one state."""
-    by_slot = dict.fromkeys(("before", "gap", "floor", "least", "bounce", "struck", "kept", "real"), most)
-    return {**cone_memory(most), **by_slot, "middle": nq, "end": nq, "free": nu, "ahead": nu, "along": nu,
-            "begun": 2 * places, "rows": 3 * most * nu, "response": 3 * most * nu, "frames": 9 * most,
-            "acted": 3 * most, "acting": 3 * places, "fresh": nu + 3 * places}
-
-
-def kept_numbers(nu: int, places: int) -> int:
-    """Numbers of a state that go from step to step."""
-    return nu + 3 * places + 2
-
-
-class _Contacts(Stepping):
+class _Contacts(ContactSlots):
     """The driver: `Stepping` with a step for rigid contacts."""
 
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
-        self.nq, self.nu = self.split, self.size - self.split
-        self.places, self.most = f.count("places"), f.count("most")
-        (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.floor,
-         self.least, self.bounce, self.struck, self.kept, self.real, self.rows, self.response,
-         self.frames, self.acted, self.acting, self.fresh
-         ) = (f.memory(name) for name in CONTACT_MEMORY)
-        self.touch, self.extra = f.memory("touch"), f.memory("extra")
-        self.slots, self.paths, self.added = f.integers_at("slots"), f.table("paths"), f.memory("added")
-        self.inherited = f.memory("inputs").at(f.count("memory"))
-        self.count, self.phase, self.round = f.counter(0), f.counter(0), f.counter(0)
-        self.going, self.worst, self.fastest = f.variable(1.0), f.variable(0.0), f.variable(0.0)
-        self.cone, self.touches = ConeSolver(f, self.count, self.most), ROUGHLY_CLOSED if f.compensates else CLOSED
+        self.phase, self.round = f.counter(0), f.counter(0)
+        self.going, self.worst = f.variable(1.0), f.variable(0.0)
 
     # -- free motion --------------------------------------------------------------------------------
-    def stand(self, q: Memory, u: Memory) -> None:
-        """Put a state into `stage`."""
-        copy(self.f, q, self.stage, self.nq)
-        copy(self.f, u, self.stage.at(self.nq), self.nu)
-
     def move_on(self, q: Memory, target: Memory) -> None:
         """`target` = q after half a step, with the rates of coordinates at what is in `stage`."""
         f, stage, rate = self.f, self.stage, self.rate
@@ -118,13 +70,7 @@ class _Contacts(Stepping):
         fastest = f.variable(0.0)
         self.count.set(0)
         with f.when(self.places > 0):
-            self.at(number)
-            copy(f, y, self.stage, self.size)
-            f.call_all("touching", f.count("n_touching"))
-            with f.loop(self.places) as i:
-                self.begun[i * 2] = self.touch[i * PLACE].min(0.0)
-                self.begun[i * 2 + 1] = self.touch[i * PLACE + 7]
-                fastest.set(fastest.value.max(self.touch[i * PLACE + 8]))
+            fastest.set(self.begin_places(number))
         self.at(number, 0.5)
         copy(f, y, self.stage, self.size)
         self.move_on(y, self.middle)  # (1)
@@ -145,7 +91,7 @@ class _Contacts(Stepping):
             self.move_on(self.middle, self.end)
         need = f.variable(0.0)
         with f.when(self.places > 0):
-            self.find(number, fastest.value)
+            self.find(fastest.value)
             with f.when(self.count.value > self.most):
                 need.set(self.count.value.real())
                 self.count.set(0)
@@ -160,94 +106,7 @@ class _Contacts(Stepping):
         with f.when((need.value > 0.5).any()):
             self.stage[0] = float("nan")
 
-    # -- places ---------------------------------------------------------------------------------------
-    def find(self, number: Int, fastest: Real) -> None:
-        """Slots of the places that may touch in this step, and the rows of J there."""
-        f, h = self.f, self.step
-        self.stand(self.end, self.ahead)
-        f.call_all("touching", f.count("n_touching"))
-        speed = f.variable(fastest)
-        with f.loop(self.places) as i:
-            speed.set(speed.value.max(self.touch[i * PLACE + 8]))
-        self.fastest.set(speed.value.sqrt())
-        reach = self.fastest.value * h * REACH + self.touches
-        with f.loop(self.places) as i:
-            place = self.touch.at(i * PLACE)
-            near = place[0] < reach
-            with f.when(near.any()):
-                k = self.count.value
-                with f.when(k < self.most):
-                    self.slots[k] = i
-                    self.real[k] = near.pick(1.0, 0.0)
-                    self.gap[k] = place[0] - h * 0.5 * place[7]
-                    self.floor[k] = self.begun[i * 2]
-                    self.before[k] = self.begun[i * 2 + 1]
-                    self.cone.mu[k] = place[9]
-                    self.kept[k] = place[10]
-                self.count.set(k + 1)
-        with f.when(self.count.value <= self.most):
-            self.make_rows(self.rows, self.frames)
-
-    def make_rows(self, rows: Memory, frames: Memory | None) -> None:
-        """For every slot: how speeds part the bodies along the normal, and slide the second across the first."""
-        f, nu = self.f, self.nu
-        screws = self.touch.at(self.places * PLACE)
-        with f.loop(self.count.value * 3 * nu) as j:
-            rows[j] = 0.0
-        with f.loop(self.count.value) as k:
-            i = self.slots[k]
-            place, own, near = self.touch.at(i * PLACE), rows.at(k * 3 * nu), self.real[k] > 0.5
-            gap, point, normal = place[0], three_of(place, 1), three_of(place, 4)
-            ways = (normal, *across(normal))
-            if frames is not None:
-                for a, way in enumerate(ways):
-                    for b, entry in enumerate(way):
-                        frames[k * 9 + (3 * a + b)] = entry
-            with f.loop(nu) as speed:
-                sign = self.paths[i * nu + speed]
-                with f.when((sign * sign > 0.5).any()):
-                    screw = screws.at(speed * SCREW)
-                    angular, linear, origin = (three_of(screw, 3 * n) for n in range(3))
-                    arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
-                    for a, way in enumerate(ways):
-                        along = (dot(linear, way) + dot(angular, cross(arm, way))) * sign
-                        own[speed + nu * a] = near.pick(along, 0.0)
-
-    def respond(self, number: Int) -> None:
-        """(3): M^-1 J_m^T, row after row, and G."""
-        f, nu, g = self.f, self.nu, self.cone.g
-        self.at(number, 0.5)
-        self.stand(self.middle, self.y.at(self.nq))
-        f.call_all("touching", f.count("n_touching"))
-        self.make_rows(self.response, None)
-        f.call_all("factor", f.count("n_factor"))
-        column, answer, base = (f.memory(n) for n in ("column", "answer", "base"))
-        with f.loop(self.count.value * 3) as r:
-            row = self.response.at(r * nu)
-            copy(f, row, column, nu)
-            f.call_all("apply", f.count("n_apply"))
-
-            def one(j: Int, row: Memory = row) -> None:
-                row[j] = answer[j] - base[j]
-
-            each(f, nu, one)
-        with f.loop(self.count.value * 3) as r:
-            row, line = self.rows.at(r * nu), g.at(r * self.cone.stride)
-            with f.loop(self.count.value * 3) as j:
-                other = self.response.at(j * nu)
-                line[j] = sum_of(f, nu, lambda i, row=row, other=other: row[i] * other[i])
-        with f.loop(self.count.value) as k:
-            largest = f.variable(0.0)
-            for i in range(3):
-                largest.set(largest.value.max(g[(k * 3 + i) * (self.cone.stride + 1)]))
-            self.cone.sizes[k] = (largest.value > 0.0).pick(largest.value, 1.0)
-
     # -- impulses -------------------------------------------------------------------------------------
-    def at_place(self, k: Int, way: Int | int, u: Memory) -> Real:
-        """A velocity at a slot."""
-        row = self.rows.at((k * 3 + way) * self.nu)
-        return sum_of(self.f, self.nu, lambda j: row[j] * u[j])
-
     def solve(self, number: Int) -> None:
         """(2) to (4): `along`, the speeds by which bodies move on, and those with which the step ends, in `ahead`."""
         f = self.f
@@ -366,7 +225,7 @@ class _Contacts(Stepping):
         self.going.set(other.value)
         self.phase.set(1)
         with f.when(~(other.value > 0.5).any()):
-            self.phase.set(3)
+            self.weigh()
 
     def part(self) -> None:
         """After a solution for the speeds with which the step ends."""
@@ -377,9 +236,30 @@ class _Contacts(Stepping):
         self.phase.set(3)
 
     def depart(self) -> None:
-        """The same; where contacts that bounce have made energy, the step is taken without restitution."""
-        f, cone = self.f, self.cone
+        """The same, and what it has made."""
         self.part()
+        self.weigh()
+
+    def weigh(self) -> None:
+        """Where contacts have made energy, the step ends without restitution and with velocities at q_m: impulses
+        that meet the conditions there cannot make any."""
+        f, cone = self.f, self.cone
+        made = self.bounced_up().max(self.lifted())
+        self.going.set(made)
+        self.phase.set(3)
+        with f.when((made > 0.5).any()):
+            self.phase.set(2)
+            with f.loop(self.count.value) as k:
+                self.least[k] = (made > 0.5).pick(0.0, self.least[k])
+                self.see_middle(k, made > 0.5)
+                for i in range(3):
+                    cone.p[k * 3 + i] = self.acted[k * 3 + i]
+            self.multiply()
+
+    def bounced_up(self) -> Real:
+        """Lanes (1.0, else 0.0) in which the impulses of contacts that bounce have done work at the mean of the
+        velocities without and with them."""
+        f, cone = self.f, self.cone
         work, any_bounce = f.variable(0.0), f.variable(0.0)
         with f.loop(self.count.value) as k:
             any_bounce.set(any_bounce.value.max(self.bounce[k]))
@@ -388,12 +268,22 @@ class _Contacts(Stepping):
                 g = cone.g.at(row * cone.stride)
                 done = sum_of(f, self.count.value * 3, lambda j, g=g: g[j] * self.acted[j])
                 work.set(work.value + self.acted[row] * (self.at_place(k, i, self.free) + done * 0.5))
-        made = (work.value > (work.value.abs() + 1.0) * 1e-12).pick(any_bounce.value, 0.0)
-        self.going.set(made)
-        with f.when((made > 0.5).any()):
-            self.phase.set(2)
-            with f.loop(self.count.value) as k:
-                self.least[k] = (made > 0.5).pick(0.0, self.least[k])
+        return (work.value > (work.value.abs() + 1.0) * 1e-12).pick(any_bounce.value, 0.0)
+
+    def lifted(self) -> Real:
+        """Lanes (1.0, else 0.0) in which impulses have done work in the whole step, p J_m (u + u+)/2, that is more than
+        a share of all that they exchange."""
+        f, u = self.f, self.y.at(self.nq)
+        work, sum_, least = f.variable(0.0), f.variable(0.0), f.variable(0.0)
+        with f.loop(self.count.value) as k:
+            for i in range(3):
+                r = k * 3 + i
+                p = self.acted[r]
+                first, last = (self.along_row(self.pushing, r, x) for x in (u, self.ahead))
+                work.set(work.value + p * (first + last) * 0.5)
+                sum_.set(sum_.value + p.abs() * (first.abs() + last.abs()) * 0.5)
+                least.set(least.value + p * p * self.cone.sizes[k])
+        return (work.value > sum_.value * WORK + least.value * 1e-6).pick(1.0, 0.0)
 
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bellcrank.target.program import Memory, Real
 
-__all__ = ["Three", "across", "after_bounce", "cross", "dot", "three_of"]
+__all__ = ["Three", "across", "after_bounce", "aligned", "cross", "dot", "three_of"]
 
 Three = tuple[Real, Real, Real]
 
@@ -39,3 +39,15 @@ def across(n: Three) -> tuple[Three, Three]:
     a = -1.0 / (sign + z)
     b = x * y * a
     return (sign * x * x * a + 1.0, sign * b, -(sign * x)), (b, sign + y * y * a, -y)
+
+
+def aligned(n: Three, first: Three) -> tuple[Three, Three]:
+    """The same with the first direction as near as can be to another one; any, if that is nearly along n."""
+    along = dot(n, first)
+    x, y, z = (a - along * b for a, b in zip(first, n, strict=True))
+    length = (x * x + y * y + z * z).sqrt()
+    far = length < 0.1
+    safe = far.pick(1.0, length)
+    other = across(n)[0]
+    one = far.pick(other[0], x / safe), far.pick(other[1], y / safe), far.pick(other[2], z / safe)
+    return one, cross(n, one)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from bellcrank.integrate.contact_step import PLACE, SCREW
+from bellcrank.integrate.contact_slots import PLACE, SCREW
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import LoopedDirect, require_direct
@@ -77,18 +77,20 @@ def path_speeds(tree: Tree, first: int, second: int) -> list[tuple[int, float]]:
 
 
 def contact_rows(tree: Sweeps) -> tuple[Number, ...]:
-    """For every place of every rigid contact: the gap [m]; then the rows of J by which speeds part the bodies along the
-    normal, and slide the second across the first along two directions normal to that and to each other."""
+    """For every place of every rigid contact: the gap [m] and two directions normal to the normal and to each other;
+    then the rows of J by which speeds part the bodies along the normal, and slide the second across the first along the
+    two directions."""
     machine = require_direct(tree)
     out: list[Number] = []
     for pair in machine.tree.contacts:
         own = machine.bind(pair)
         for touch in own.touches(machine.moving[pair.first], machine.moving[pair.second]):
             gap = -(touch.depth / touch.gain)
-            out.append(gap)
+            ways = touch.normal, *_across(touch.normal)
+            out += [gap, *ways[1], *ways[2]]
             half = touch.normal * (gap * -0.5)
             above = common_ancestor(machine.tree.parent.tolist(), pair.first, pair.second)
-            for way in (touch.normal, *_across(touch.normal)):
+            for way in ways:
                 row: list[Number] = [0.0] * machine.tree.nu
                 _add(machine, row, (pair.second, above), touch.point - half, way, 1.0)  # the points that will meet
                 _add(machine, row, (pair.first, above), touch.point + half, way, -1.0)

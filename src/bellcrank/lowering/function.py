@@ -112,7 +112,7 @@ class Function:
         if self.layout == "motions":
             return tree.nu * (len(tree.plan.independent) + 1)
         if self.layout == "contacts":
-            return sum(pair.places for pair in tree.contacts) * (1 + 3 * tree.nu)
+            return sum(pair.places for pair in tree.contacts) * (7 + 3 * tree.nu)
         if self.layout == "depths":
             return sum(isinstance(pair, ContactPair) for pair in (*tree.pairs, *tree.contacts))
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,

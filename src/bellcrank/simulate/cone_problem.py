@@ -42,13 +42,14 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
     """The impulses p (states, places, 3) from G (states, 3 places, 3 places), velocities without impulses c (states,
     places, 3) with w taken off the normal ones, coefficients of friction (states or 1, places) and a first guess p.
 
-    Iterates to a residual of `tolerance` times one plus the largest velocity, or as near as it comes. Cost:
-    O(places^3) for each of a few iterations.
+    Iterates to a residual of `tolerance` times one plus the largest velocity at which bodies meet or slide, or as near
+    as it comes. Cost: O(places^3) for each of a few iterations.
     """
     n, k = c.shape[:2]
     size = np.einsum("bii->bi", g).reshape(n, k, 3)
     size = np.where(size.max(axis=-1) > 0.0, size.max(axis=-1), 1.0)  # (states, places)
-    goal = tolerance * (1.0 + np.abs(c).max(axis=(1, 2), initial=0.0))
+    meeting = np.maximum(-c[..., 0], np.abs(c[..., 1:]).max(axis=-1))  # bodies that part are no matter
+    goal = tolerance * (1.0 + meeting.max(axis=1, initial=0.0))
     best = _tried(g, c, friction, size, p)
     todo = np.flatnonzero(best.residual > goal)
     center, e = p[todo], np.zeros(len(todo))

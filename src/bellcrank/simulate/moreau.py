@@ -42,7 +42,8 @@ import numpy.typing as npt
 
 from bellcrank.errors import NotYetError
 from bellcrank.integrate.cone_program import TOLERANCE
-from bellcrank.integrate.contact_step import AGAIN, CLOSED, ENDS, REACH, STEADY
+from bellcrank.integrate.contact_slots import CLOSED, JUMP, REACH
+from bellcrank.integrate.contact_step import AGAIN, ENDS, STEADY
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number, Scalar, digest, is_zero
 from bellcrank.simulate.cone_problem import Impulses, solve_contacts
@@ -185,8 +186,9 @@ class MoreauRun(ReferenceRun):
             return None
         times = np.array([[t + 0.5 * h], [t], [t - 0.5 * h]])  # prescribed motions are seen where they are then
         table = system.kernels.run("contact_rows", {"q": q}, None, times)
-        table = table.reshape(3, n, -1, 1 + 3 * system.nu)
-        gap, (rows, pushing, begun) = table[0, ..., 0], table[..., 1:].reshape(3, n, -1, 3, system.nu)
+        table = table.reshape(3, n, -1, 7 + 3 * system.nu)
+        gap, (rows, pushing, begun) = table[0, ..., 0], table[..., 7:].reshape(3, n, -1, 3, system.nu)
+        pushing = _turned(pushing, *table[:2, ..., 1:7].reshape(2, n, -1, 2, 3))
         fastest = (np.abs(rows[:, :, 0]) @ np.maximum(np.abs(u), np.abs(ahead))[..., None])[..., 0].max(axis=1)
         near = gap < (REACH * h * fastest + CLOSED)[:, None]
         k = int(near.sum(axis=1).max(initial=0))
@@ -200,6 +202,10 @@ class MoreauRun(ReferenceRun):
         floor = np.take_along_axis(np.minimum(table[2, ..., 0], 0.0), index, axis=1)
         before = np.take_along_axis((begun[:, :, 0] @ u[..., None])[..., 0], index, axis=1)
         response = self._responses(q[1], u, pushing, t)
+        own, other = (np.einsum("brj,bjr->br", x, response).reshape(n, k, 3) for x in (pushing, chosen))
+        jumped = (np.abs(other - own) > JUMP * own).any(axis=2)  # see `integrate.contact_slots`
+        chosen = np.where(np.repeat(jumped, 3, axis=1)[..., None], pushing, chosen)
+        gap = np.where(jumped, np.take_along_axis(table[1, ..., 0], index, axis=1), gap)
         return Places(index, real, gap, floor, fastest[:, None], before, chosen, response, chosen @ response)
 
     def _responses(self, q: Floats, u: Floats, rows: Floats, t: float) -> Floats:
@@ -304,6 +310,19 @@ def _after_bounce(gap: Floats, before: Floats, free: Floats, share: Floats, h: f
     t = np.clip((gap - 0.5 * h * before) / np.maximum(-before, 1e-300), 0.0, h)
     leaving, rest = -share * (before + a * t), h - t
     return np.maximum(leaving + a * rest, 0.0), np.maximum(rest * (leaving + 0.5 * a * rest), 0.0)
+
+
+def _turned(rows: Floats, frames: Floats, other: Floats) -> Floats:
+    """Rows (..., 3, nu) at places with directions `other` (..., 2, 3), along those that are as near as can be to the
+    directions of `frames`."""
+    normal = np.cross(other[..., 0, :], other[..., 1, :])
+    first = frames[..., 0, :] - normal * (normal * frames[..., 0, :]).sum(axis=-1, keepdims=True)
+    length = np.linalg.norm(first, axis=-1, keepdims=True)
+    first = np.where(length < 0.1, other[..., 0, :], first / np.where(length < 0.1, 1.0, length))
+    turn = (other @ first[..., None])[..., 0]  # its components
+    cos, sin = turn[..., :1], turn[..., 1:]
+    one, two = rows[..., 1, :], rows[..., 2, :]
+    return np.stack([rows[..., 0, :], cos * one + sin * two, cos * two - sin * one], axis=-2)
 
 
 def _changed(now: Floats, before: Floats) -> npt.NDArray[np.bool_]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.integrate.contact_step import kept_numbers
+from bellcrank.integrate.contact_slots import kept_numbers
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.contact_rows import path_speeds, places_function
 from bellcrank.lowering.function import Function

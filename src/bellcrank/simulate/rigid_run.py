@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.integrate.contact_step import CONTACT, contact_memory, contact_steps
+from bellcrank.integrate.contact_slots import CONTACT, contact_memory
+from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
 from bellcrank.simulate.rigid_equations import ContactEquations, paths

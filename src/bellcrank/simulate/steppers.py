@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from bellcrank.integrate import tableaux
 from bellcrank.integrate.adaptive import ADAPTIVE, embedded_pair
-from bellcrank.integrate.contact_step import CONTACT, contact_steps
+from bellcrank.integrate.contact_slots import CONTACT
+from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.integrate.fixed_step import STEPPING, explicit, semi_implicit
 from bellcrank.integrate.implicit import IMPLICIT, collocation
 from bellcrank.integrate.stiff import STIFF, stiff_pair
