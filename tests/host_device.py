@@ -39,6 +39,7 @@ static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline void __threadfence() {}
+static inline void __syncwarp() {}
 static inline void atomicOr(int *flag, int bit) { *flag |= bit; }
 """
 

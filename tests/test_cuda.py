@@ -273,7 +273,7 @@ def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: 
         assert placed == [STATES, STATES]
     else:
         assert counts[0][0] == counts[1][0]
-        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # steps done, ways
+        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
 
 
 @with_compiler

@@ -16,7 +16,7 @@ import numpy as np
 from bellcrank.target.backend import Call, CallLists
 from bellcrank.target.c.c_text import Arguments, Pointer
 from bellcrank.target.calling import LaneStates, copying, one_block
-from bellcrank.target.cuda.cuda_printer import PRELUDE, UNROLLED, CudaPrinter
+from bellcrank.target.cuda.cuda_printer import IN_FLIGHT, PRELUDE, UNROLLED, CudaPrinter
 from bellcrank.target.cuda.half_code import HalfProgram, half_numbers, half_program, own_state
 from bellcrank.target.cuda.parking_ways import (
     THREADS,
@@ -344,9 +344,11 @@ class _DriverShape(NamedTuple):
         pointers |= {name: Pointer(name) for name in layout.tables}
         known: dict[str, int | str] = {n: n if n in CHANGING else self.integers[n] for n in layout.integers
                                        if n not in layout.returned} | {"blocks": 1}
-        unrolled = 0 if "n_derivatives" in layout.integers else UNROLLED  # loops over matrices are not to be
+        # arrays that are registers are reached by loops that are unrolled; those over matrices are not to be
+        unrolled = UNROLLED if made.own and "n_derivatives" not in layout.integers else 0
         printer = CudaPrinter(Arguments(pointers, known, {n: n for n in layout.reals}, lists), self.real,
-                              made.constants, variables=frozenset(layout.returned), unrolled=unrolled)
+                              made.constants, variables=frozenset(layout.returned), unrolled=unrolled,
+                              in_flight=1 if made.own else IN_FLIGHT)
         self.program(printer)
         used = printer.used()
         return printer, [n for n in outer if n in used], [n for n in layout.tables if n in used]
