@@ -40,6 +40,8 @@ __all__ = ["AGAIN", "CLOSED", "CONTACT", "CONTACT_MEMORY", "ENDS", "PLACE", "REA
 PLACE, SCREW = 11, 9
 #: places farther apart than so many times what the fastest of them moves in a step are not looked at
 REACH = 3.0
+#: places whose gaps are looked at together
+GLANCE = 8
 #: evaluations of (2), until speeds change by no more than this share of the largest one
 AGAIN, STEADY = 6, 1e-6
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
@@ -124,7 +126,7 @@ class _Contacts(Stepping):
             with f.loop(self.places) as i:
                 self.begun[i * 2] = self.touch[i * PLACE].min(0.0)
                 self.begun[i * 2 + 1] = self.touch[i * PLACE + 7]
-                fastest.set(fastest.value.max(self.touch[i * PLACE + 8]))
+            fastest.set(self.quickest(fastest.value))
         self.at(number, 0.5)
         copy(f, y, self.stage, self.size)
         self.move_on(y, self.middle)  # (1)
@@ -168,27 +170,35 @@ class _Contacts(Stepping):
         f, h = self.f, self.step
         self.stand(self.end, self.ahead)
         f.call_all("touching", f.count("n_touching"))
-        speed = f.variable(fastest)
-        with f.loop(self.places) as i:
-            speed.set(speed.value.max(self.touch[i * PLACE + 8]))
-        self.fastest.set(speed.value.sqrt())
-        reach = self.fastest.value * h * REACH + self.touches
-        with f.loop(self.places) as i:
-            place = self.touch.at(i * PLACE)
-            near = place[0] < reach
-            with f.when(near.any()):
-                k = self.count.value
-                with f.when(k < self.most):
-                    self.slots[k] = i
-                    self.real[k] = near.pick(1.0, 0.0)
-                    self.gap[k] = place[0] - h * 0.5 * place[7]
-                    self.floor[k] = self.begun[i * 2]
-                    self.before[k] = self.begun[i * 2 + 1]
-                    self.cone.mu[k] = place[9]
-                    self.kept[k] = place[10]
-                self.count.set(k + 1)
+        self.fastest.set(self.quickest(fastest).sqrt())
+        reach = f.variable(self.fastest.value * h * REACH + self.touches)
+        with f.loop(self.places, step=GLANCE) as first:  # most are far: several at a glance
+            last = (first + GLANCE).min(self.places)
+            nearest = f.fold(last, self.touch[first * PLACE], lambda i, x: x.min(self.touch[i * PLACE]), start=first)
+            with f.when((nearest < reach.value).any()), f.loop(last, first) as i:
+                self.look(i, reach.value)
         with f.when(self.count.value <= self.most):
             self.make_rows(self.rows, self.frames)
+
+    def quickest(self, least: Real) -> Real:
+        """The square of the largest speed at a place, at least `least`."""
+        return self.f.fold(self.places, least, lambda i, x: x.max(self.touch[i * PLACE + 8]))
+
+    def look(self, i: Int, reach: Real) -> None:
+        """Give a place that is near a slot."""
+        f, h, place = self.f, self.step, self.touch.at(i * PLACE)
+        near = place[0] < reach
+        with f.when(near.any()):
+            k = self.count.value
+            with f.when(k < self.most):
+                self.slots[k] = i
+                self.real[k] = near.pick(1.0, 0.0)
+                self.gap[k] = place[0] - h * 0.5 * place[7]
+                self.floor[k] = self.begun[i * 2]
+                self.before[k] = self.begun[i * 2 + 1]
+                self.cone.mu[k] = place[9]
+                self.kept[k] = place[10]
+            self.count.set(k + 1)
 
     def make_rows(self, rows: Memory, frames: Memory | None) -> None:
         """For every slot: how speeds part the bodies along the normal, and slide the second across the first."""
