@@ -433,6 +433,17 @@ def test_parking_keeps_to_the_registers() -> None:
     assert run_python(made.lines, 30 * 64, 100) == values and len(values) == 50
 
 
+@pytest.mark.parametrize("real", ("double", "float"))
+def test_parking_keeps_to_the_shared_memory_of_the_device(real: str) -> None:
+    lines = [f"    const {real} v{i} = q[{i % 3}] * {i}.0;" for i in range(900)]
+    lines += [f"    out[{i}] = v{i};" for i in range(900)]
+    for room in (65_536, 102_400, 167_936, 233_472):
+        for way in (*(parking_ways.parking_way([lines], real, room, far) for far in (False, True)),
+                    *(parking_ways.half_way(driver, {(1.0, 2.0): 0}, real, room) for driver in (False, True))):
+            _, shared = parking_ways.kept(lines, real, way)
+            assert 0.8 * min(room, 200_000) < way.blocks * (shared + 1024) <= room
+
+
 def run_python(lines: list[str], shared: int, local: int) -> dict[int, float]:
     """What straight statements of C++ write to ``out``."""
     names: dict[str, Any] = {"q": [1.01, 0.99, 1.02], "out": {}, "parked": [0.0] * shared, "further": [0.0] * local}

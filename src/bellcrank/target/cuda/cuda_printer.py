@@ -144,7 +144,7 @@ class CudaPrinter(CPrinter):
     def store(self, place: Pointer, index: str, value: str, aligned: bool) -> None:
         assert not place.const, place
         if self._waiting is not None:
-            assert self._depth == self._level, "entries are written where their body begins"
+            assert self.depth == self._level, "entries are written where their body begins"
             self._waiting[place, index] = value
             return
         self.put(f"{place.text}[{self._entry(place, index)}] = {value};")
@@ -202,7 +202,7 @@ class CudaPrinter(CPrinter):
         """Some entries, as far as they are below `end`, which is not asked for the first."""
         groups: list[dict[tuple[Pointer, str], str]] = []
         for j in entries:
-            self._level, self._waiting = self._depth, {}
+            self._level, self._waiting = self.depth, {}
             body(j)
             groups.append(self._waiting)
         self._waiting = None

@@ -96,7 +96,7 @@ class DeviceDriver:
             whole = {n: memory.arrays[n].size for n in layout.pointers
                      if n in memory.arrays and memory.arrays[n].dtype.kind == "i"}
             text, rolled, work, buffers = driver_text(self.program, layout, memory.calls, memory.extra, known,
-                                                      self.real, whole)
+                                                      self.real, whole, self.device.shared_memory())
             names = [name for _, name in text.parameters]
             outer = tuple(n for n in layout.pointers if f"{n}_of_all" in names)
             memory.launch = Launch(self.device.function(text), text, outer,
