@@ -39,6 +39,7 @@ static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline float __fmul_rn(float a, float b) { return a * b; }
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline void __threadfence() {}
+static inline void __syncwarp() {}
 static inline void atomicOr(int *flag, int bit) { *flag |= bit; }
 """
 
@@ -139,6 +140,7 @@ class HostDevice:
 
     def __init__(self) -> None:
         self.functions: dict[str, HostFunction] = {}
+        self.shared = 233_472  #: bytes of shared memory of a multiprocessor
         self.downloads = self.uploads = 0  #: numbers that came back, and that went there
 
     def function(self, text: DeviceText) -> HostFunction:
@@ -180,3 +182,6 @@ class HostDevice:
 
     def room(self) -> int:
         return 1 << 30
+
+    def shared_memory(self) -> int:
+        return self.shared

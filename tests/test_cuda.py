@@ -273,7 +273,7 @@ def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: 
         assert placed == [STATES, STATES]
     else:
         assert counts[0][0] == counts[1][0]
-        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # steps done, ways
+        assert counts[0][1] - counts[1][1] < 10 * 64 * (1 if what == "nothing" else 4)  # how many steps were done
 
 
 @with_compiler
@@ -431,6 +431,17 @@ def test_parking_keeps_to_the_registers() -> None:
     assert max(alive) == 10 and made.shared == 30 and "volatile double further[" in text
     values = run_python(lines, 0, 0)
     assert run_python(made.lines, 30 * 64, 100) == values and len(values) == 50
+
+
+@pytest.mark.parametrize("real", ("double", "float"))
+def test_parking_keeps_to_the_shared_memory_of_the_device(real: str) -> None:
+    lines = [f"    const {real} v{i} = q[{i % 3}] * {i}.0;" for i in range(900)]
+    lines += [f"    out[{i}] = v{i};" for i in range(900)]
+    for room in (65_536, 102_400, 167_936, 233_472):
+        for way in (*(parking_ways.parking_way([lines], real, room, far) for far in (False, True)),
+                    *(parking_ways.half_way(driver, {(1.0, 2.0): 0}, real, room) for driver in (False, True))):
+            _, shared = parking_ways.kept(lines, real, way)
+            assert 0.8 * min(room, 200_000) < way.blocks * (shared + 1024) <= room
 
 
 def run_python(lines: list[str], shared: int, local: int) -> dict[int, float]:

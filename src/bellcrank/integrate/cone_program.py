@@ -29,7 +29,7 @@ that are not `on` have p = 0 and zeros in all sums: what a lane computes does no
 from __future__ import annotations
 
 from bellcrank.target.array_loops import each, sum_of
-from bellcrank.target.program import Builder, Int, IntVariable, Mask, Real, RealVariable
+from bellcrank.target.program import Builder, Int, IntVariable, Mask, Memory, Real, RealVariable
 
 __all__ = ["CONE_POINTERS", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUNDS", "SHIFT", "TOLERANCE", "ConeSolver",
            "cone_memory"]
@@ -226,21 +226,29 @@ class ConeSolver:
                     swap = second.abs() > first.abs()
                     pivot = swap.pick(second, first)
                     factor = (pivot == 0.0).pick(0.0, swap.pick(first, second) / pivot)
+                    with f.when(swap.any()):
+                        self._exchange(upper.at(k), lower.at(k), m - k, swap)
+                        a, b = change[k], change[i]
+                        change[k] = swap.pick(b, a)
+                        change[i] = swap.pick(a, b)
                     one, other = upper.at(k), lower.at(k)
 
-                    def rows(j: Int, swapped: Real, factor: Real, one=one, other=other) -> None:  # type: ignore[no-untyped-def]
-                        a, b = one[j], other[j]
-                        kept = (swapped > 0.5).pick(b, a)
-                        one[j] = kept
-                        other[j] = (swapped > 0.5).pick(a, b) - factor * kept
+                    def less(j: Int, factor: Real, one=one, other=other) -> None:  # type: ignore[no-untyped-def]
+                        other[j] = other[j] - factor * one[j]
 
-                    each(f, m - k, rows, swap.pick(1.0, 0.0), factor)
-                    a, b = change[k], change[i]
-                    kept = swap.pick(b, a)
-                    change[k] = kept
-                    change[i] = swap.pick(a, b) - factor * kept
+                    each(f, m - k, less, factor)
+                    change[i] = change[i] - factor * change[k]
         with f.loop(m, back=True) as i:
             row = self.matrix.at(i * self.stride)
             behind, known = row.at(i + 1), change.at(i + 1)
             total = sum_of(f, m - 1 - i, lambda j: behind[j] * known[j])
             change[i] = (change[i] - total) / row[i]
+
+    def _exchange(self, one: Memory, other: Memory, size: Int, where: Mask) -> None:
+        """Exchange entries of two arrays in some lanes."""
+        def both(j: Int, swapped: Real) -> None:
+            a, b = one[j], other[j]
+            one[j] = (swapped > 0.5).pick(b, a)
+            other[j] = (swapped > 0.5).pick(a, b)
+
+        each(self.f, size, both, where.pick(1.0, 0.0))

@@ -28,6 +28,8 @@ __all__ = ["CLOSED", "CONTACT", "CONTACT_MEMORY", "JUMP", "PLACE", "REACH", "SCR
 PLACE, SCREW = 11, 9
 #: places farther apart than so many times what the fastest of them moves in a step are not looked at
 REACH = 3.0
+#: places whose gaps are looked at together
+GLANCE = 8
 #: share of the diagonal of G by which J and J_m may differ before a place has jumped
 JUMP = 0.25
 #: gaps [m] below this are closed at the end of a step: in doubles, and in floats
@@ -101,35 +103,42 @@ class ContactSlots(Stepping):
         with f.loop(self.places) as i:
             self.begun[i * 2] = self.touch[i * PLACE].min(0.0)
             self.begun[i * 2 + 1] = self.touch[i * PLACE + 7]
-            fastest.set(fastest.value.max(self.touch[i * PLACE + 8]))
-        return fastest.value
+        return self.quickest(fastest.value)
+
+    def quickest(self, least: Real) -> Real:
+        """The square of the largest speed at a place, at least `least`."""
+        return self.f.fold(self.places, least, lambda i, x: x.max(self.touch[i * PLACE + 8]))
 
     def find(self, fastest: Real) -> None:
         """Slots of the places that may touch in this step, and the rows of J there."""
         f, h = self.f, self.step
         self.stand(self.end, self.ahead)
         f.call_all("touching", f.count("n_touching"))
-        speed = f.variable(fastest)
-        with f.loop(self.places) as i:
-            speed.set(speed.value.max(self.touch[i * PLACE + 8]))
-        self.fastest.set(speed.value.sqrt())
-        reach = self.fastest.value * h * REACH + self.touches
-        with f.loop(self.places) as i:
-            place = self.touch.at(i * PLACE)
-            near = place[0] < reach
-            with f.when(near.any()):
-                k = self.count.value
-                with f.when(k < self.most):
-                    self.slots[k] = i
-                    self.real[k] = near.pick(1.0, 0.0)
-                    self.gap[k] = place[0] - h * 0.5 * place[7]
-                    self.floor[k] = self.begun[i * 2]
-                    self.before[k] = self.begun[i * 2 + 1]
-                    self.cone.mu[k] = place[9]
-                    self.kept[k] = place[10]
-                self.count.set(k + 1)
+        self.fastest.set(self.quickest(fastest).sqrt())
+        reach = f.variable(self.fastest.value * h * REACH + self.touches)
+        with f.loop(self.places, step=GLANCE) as first:  # most are far: several at a glance
+            last = (first + GLANCE).min(self.places)
+            nearest = f.fold(last, self.touch[first * PLACE], lambda i, x: x.min(self.touch[i * PLACE]), start=first)
+            with f.when((nearest < reach.value).any()), f.loop(last, first) as i:
+                self.look(i, reach.value)
         with f.when(self.count.value <= self.most):
             self.make_rows(self.rows, lambda k, normal: self.keep_frame(k, (normal, *across(normal))))
+
+    def look(self, i: Int, reach: Real) -> None:
+        """Give a place that is near a slot."""
+        f, h, place = self.f, self.step, self.touch.at(i * PLACE)
+        near = place[0] < reach
+        with f.when(near.any()):
+            k = self.count.value
+            with f.when(k < self.most):
+                self.slots[k] = i
+                self.real[k] = near.pick(1.0, 0.0)
+                self.gap[k] = place[0] - h * 0.5 * place[7]
+                self.floor[k] = self.begun[i * 2]
+                self.before[k] = self.begun[i * 2 + 1]
+                self.cone.mu[k] = place[9]
+                self.kept[k] = place[10]
+            self.count.set(k + 1)
 
     def keep_frame(self, k: Int, ways: tuple[Three, Three, Three]) -> tuple[Three, Three, Three]:
         """Remember the directions of a slot."""

@@ -97,7 +97,9 @@ class _Contacts(ContactSlots):
                 self.count.set(0)
             with f.when(self.count.value > 0):
                 self.respond(number)
+        f.together()
         self.solve(number)
+        f.together()
         self.at(number, 1.0)
         self.stand(self.end, self.along)
         self.move_on(self.middle, self.stage)  # (5)
@@ -315,13 +317,15 @@ class _Contacts(ContactSlots):
         def stop(ended: Bool) -> None:
             alive = self.active.value > 0.5
             f, n = self.f, self.nu + self.places * 3
-            with f.loop(n) as j:
-                self.inherited[j] = alive.pick(self.fresh[j], self.inherited[j])
+            each(f, n, self._inherit, self.active.value)
             residual = self.inherited[n]
             self.inherited[n] = alive.pick(residual.max(self.worst.value), residual)
             leave(ended)
 
         super().accept(stop)
+
+    def _inherit(self, j: Int, alive: Real) -> None:
+        self.inherited[j] = (alive > 0.5).pick(self.fresh[j], self.inherited[j])
 
     def sample(self, number: Int, every: Int) -> None:
         f = self.f

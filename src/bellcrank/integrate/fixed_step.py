@@ -125,6 +125,7 @@ class Stepping:
             with f.forever() as leave:
                 now = number.value
                 leave(now >= last)
+                f.together()
                 self.held(now)
                 one_step(now)
                 self.at(now + 1)

@@ -25,8 +25,7 @@ def each(b: Builder, size: Int, body: Callable[..., None], *given: Real) -> None
             spread = [x.in_all_lanes() for x in given]
             with b.loop(whole, step=lanes) as j:
                 body(j, *spread)
-    with b.loop(size, whole) as j:
-        body(j, *given)
+    b.entries(size, whole, lambda j: body(j, *given))
 
 
 def copy(b: Builder, source: Memory, target: Memory, count: Int) -> None:

@@ -320,11 +320,20 @@ class Builder(Operands):
     def switch(self, value: Int, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Do what belongs to the case that `value` is, if any."""
 
+    def entries(self, end: Int | int, start: Int | int, body: Callable[[Int], None]) -> None:
+        """``body(j)`` for all j from `start` to below `end`; what it reads, no other entry writes."""
+        with self.loop(end, start) as j:
+            body(j)
+
     def side_by_side(self) -> AbstractContextManager[int]:
         """Inside, the lanes of reals are entries of arrays, or items, of one state: ``m[i]`` holds those from i on.
         Gives the number of lanes: 1 where states fill them, or the target has no more. Reals pass the border only as
         `Real.in_all_lanes` on the way in, `Real.lane_sum` and `Real.lane_max` on the way out."""
         return nullcontext(1)
+
+    def together(self) -> None:
+        """All states that go on come here: a target on which they may take different ways lets them wait for each
+        other, so that they go on side by side."""
 
     def piece(self, *known: Int | Memory | SharedReals | Integers) -> AbstractContextManager[None]:
         """Code that hands no values on and uses those that are `known` alone: a printer may make a function of it."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 
 from bellcrank.target.c.c_printer import CPrinter
 from bellcrank.target.c.c_text import Arguments, Pointer, known
 from bellcrank.target.program import Int, Real
 from bellcrank.target.values import int_operand
 
-__all__ = ["HALF_WARP", "PRELUDE", "UNROLLED", "CudaPrinter"]
+__all__ = ["HALF_WARP", "IN_FLIGHT", "PRELUDE", "UNROLLED", "CudaPrinter"]
 
 #: what NVRTC, which has no headers of the C library, does not know
 PRELUDE = """\
@@ -46,6 +47,8 @@ static __device__ __forceinline__ double quotient(double a, double b)
 MOST_CONSTANTS = 6000
 #: loops of known length up to this many rounds are unrolled, so that arrays can be registers
 UNROLLED = 256
+#: entries of arrays in the memory of the device that are on their way at the same time
+IN_FLIGHT = 8
 #: states of a warp whose states have two threads: the first ones, then the second ones
 HALF_WARP = 16
 
@@ -57,8 +60,12 @@ class CudaPrinter(CPrinter):
 
     def __init__(self, arguments: Arguments, real: str = "double", constants: dict[str, str] | None = None,
                  stretch: int = 0, variables: frozenset[str] = frozenset(), unrolled: int = UNROLLED,
-                 half_numbers: dict[tuple[float, float], int] | None = None) -> None:
+                 half_numbers: dict[tuple[float, float], int] | None = None, in_flight: int = 1) -> None:
         super().__init__(arguments, real)
+        self.in_flight = in_flight  #: entries of arrays that are read before the first of them is written
+        #: values to be written, by place and index, and how deep in loops that is
+        self._waiting: dict[tuple[Pointer, str], str] | None = None
+        self._level = 0
         self.stretch = stretch  #: operations between two calls that never happen, if there are such calls
         self.unrolled = unrolled  #: rounds of the longest loop that is unrolled
         self._variables = variables  #: integers and reals of the thread that the program gives back
@@ -131,10 +138,15 @@ class CudaPrinter(CPrinter):
 
     # -- memory -------------------------------------------------------------------------------------
     def load(self, place: Pointer, index: str, aligned: bool) -> str:
-        return self.real_do(f"{place.text}[{self._entry(place, index)}]")
+        waiting = self._waiting and self._waiting.get((place, index))
+        return waiting or self.real_do(f"{place.text}[{self._entry(place, index)}]")
 
     def store(self, place: Pointer, index: str, value: str, aligned: bool) -> None:
         assert not place.const, place
+        if self._waiting is not None:
+            assert self.depth == self._level, "entries are written where their body begins"
+            self._waiting[place, index] = value
+            return
         self.put(f"{place.text}[{self._entry(place, index)}] = {value};")
 
     def _entry(self, place: Pointer, index: str) -> str:
@@ -167,3 +179,34 @@ class CudaPrinter(CPrinter):
     def before_loop(self, first: str, last: str) -> None:
         if known(first) and known(last) and int(last) - int(first) <= self.unrolled:
             self.put("#pragma unroll")
+
+    def together(self) -> None:
+        """Threads that have ended are not waited for."""
+        self.put("__syncwarp();")
+
+    def entries(self, end: Int | int, start: Int | int, body: Callable[[Int], None]) -> None:
+        """Memory of the device takes hundreds of cycles to answer, and the compiler does not read ahead of what is
+        written, as it may be the same: several entries are read before the first of them is written. Where the number
+        of entries is not known, up to `IN_FLIGHT` are read behind the last."""
+        first, last, many = int_operand(start), int_operand(end), self.in_flight
+        if many == 1 or self._waiting is not None:
+            super().entries(end, start, body)
+            return
+        left = (int(last) - int(first)) % many if known(last) and known(first) else 0
+        with self.loop(end - left, start, step=many) as j:
+            self._together([j + k for k in range(many)], body, "" if known(last) and known(first) else last)
+        if left:
+            self._together([Int(self, str(int(last) - k)) for k in range(left, 0, -1)], body, "")
+
+    def _together(self, entries: list[Int], body: Callable[[Int], None], end: str) -> None:
+        """Some entries, as far as they are below `end`, which is not asked for the first."""
+        groups: list[dict[tuple[Pointer, str], str]] = []
+        for j in entries:
+            self._level, self._waiting = self.depth, {}
+            body(j)
+            groups.append(self._waiting)
+        self._waiting = None
+        for k, (j, group) in enumerate(zip(entries, groups, strict=True)):
+            within = f"if ({j.operand} < {end}) " if k and end else ""
+            for (place, index), value in group.items():
+                self.put(f"{within}{place.text}[{self._entry(place, index)}] = {value};")

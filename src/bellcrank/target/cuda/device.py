@@ -68,6 +68,9 @@ class Device(Protocol):
     def room(self) -> int:
         """Bytes that are free."""
 
+    def shared_memory(self) -> int:
+        """Bytes of shared memory of a multiprocessor."""
+
 
 @cache
 def current() -> Device:
@@ -184,3 +187,7 @@ class CupyDevice:
     def room(self) -> int:
         free: int = self._cupy.cuda.runtime.memGetInfo()[0]
         return free + int(self._cupy.get_default_memory_pool().free_bytes())
+
+    def shared_memory(self) -> int:
+        runtime = self._cupy.cuda.runtime
+        return int(runtime.getDeviceProperties(runtime.getDevice())["sharedMemPerMultiprocessor"])

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.target.backend import CallLists
+from bellcrank.target.cuda.cuda_printer import IN_FLIGHT
 from bellcrank.target.cuda.device import Device, DeviceFunction
 from bellcrank.target.cuda.device_text import CHANGING, WARP, WRITTEN, DeviceText, driver_text
 from bellcrank.target.cuda.parking_ways import THREADS
@@ -71,7 +72,8 @@ class Launch(NamedTuple):
         arguments += [arrays[name] for name in (*self.common, *layout.returned)]
         blocks = -(-states * self.text.split // THREADS)
         arguments.append(self.device.empty((blocks * THREADS * self.work or 1,), self.kind))
-        arguments.append(self.device.zeros(blocks * THREADS * self.buffers or 1, self.kind))  # as registers begin
+        # as registers begin; some are read behind the end
+        arguments.append(self.device.zeros(blocks * THREADS * self.buffers + IN_FLIGHT * WARP, self.kind))
         arguments += self.tables
         arguments += [np.int32(memory.integers[n]) for n in CHANGING if n in layout.integers
                       and n not in layout.returned]
@@ -94,7 +96,7 @@ class DeviceDriver:
             whole = {n: memory.arrays[n].size for n in layout.pointers
                      if n in memory.arrays and memory.arrays[n].dtype.kind == "i"}
             text, rolled, work, buffers = driver_text(self.program, layout, memory.calls, memory.extra, known,
-                                                      self.real, whole)
+                                                      self.real, whole, self.device.shared_memory())
             names = [name for _, name in text.parameters]
             outer = tuple(n for n in layout.pointers if f"{n}_of_all" in names)
             memory.launch = Launch(self.device.function(text), text, outer,

@@ -46,7 +46,7 @@ class DeviceKernel:
 
     @cached_property
     def text(self) -> DeviceText:
-        return batch_text(self.source, self.real)
+        return batch_text(self.source, self.real, self.device.shared_memory())
 
     @cached_property
     def function(self) -> DeviceFunction:

@@ -16,9 +16,10 @@ import numpy as np
 from bellcrank.target.backend import Call, CallLists
 from bellcrank.target.c.c_text import Arguments, Pointer
 from bellcrank.target.calling import LaneStates, copying, one_block
-from bellcrank.target.cuda.cuda_printer import PRELUDE, UNROLLED, CudaPrinter
+from bellcrank.target.cuda.cuda_printer import IN_FLIGHT, PRELUDE, UNROLLED, CudaPrinter
 from bellcrank.target.cuda.half_code import HalfProgram, half_numbers, half_program, own_state
 from bellcrank.target.cuda.parking_ways import (
+    SHARED,
     THREADS,
     ParkingWay,
     half_way,
@@ -81,19 +82,19 @@ class DeviceBlock:
         return None if isinstance(self.source, tuple) else self.source.data
 
 
-def batch_text(source: KernelSource, real: str) -> DeviceText:
+def batch_text(source: KernelSource, real: str, room: int = SHARED) -> DeviceText:
     """A kernel for the states of a batch; each input and the result have a distance between states and one between
-    entries."""
-    made, lines, _ = _batch_text(source, real, "plain")
+    entries; `room`: bytes of shared memory of a multiprocessor."""
+    made, lines, _ = _batch_text(source, real, "plain", room)
     how = keeping(lines, driver=False)
     if how == "plain":
         return made
-    made, _, way = _batch_text(source, real, how)
+    made, _, way = _batch_text(source, real, how, room)
     halved = half_program(source) if too_much(way) else None
-    return made if halved is None else _batch_text(source, real, "halved", halved)[0]
+    return made if halved is None else _batch_text(source, real, "halved", room, halved)[0]
 
 
-def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram | None = None
+def _batch_text(source: KernelSource, real: str, how: str, room: int, halved: HalfProgram | None = None
                 ) -> tuple[DeviceText, int, ParkingWay | None]:
     """The same, the length of what a thread does, and how values are parked; `how`: see `keeping`."""
     given: list[tuple[str, str]] = []
@@ -117,8 +118,8 @@ def _batch_text(source: KernelSource, real: str, how: str, halved: HalfProgram |
     bad = check.is_nan().any().integer()
     printer.result = bad.operand
     body = [*printer.lines, f"    bad |= {printer.result};"]
-    way = parking_way([body], real) if how == "parked" else None if halved is None else \
-        half_way(False, printer.half_numbers, real)
+    way = parking_way([body], real, room) if how == "parked" else None if halved is None else \
+        half_way(False, printer.half_numbers, real, room)
     body, shared = kept(body, real, way)
     work = [] if source.data is None else [_own("work", "work_of_all", source.data.work_size, real)]
     starts = [f"        const {real} *const {name} = in_{name} + state * {name}_state;" for name in names]
@@ -187,8 +188,8 @@ def _head(parameters: Sequence[tuple[str, str]], how: str, way: ParkingWay | Non
 class _Functions:
     """Collects the functions of a driver."""
 
-    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, how: str) -> None:
-        self.calls, self.sizes, self.real, self.how = calls, sizes, real, how
+    def __init__(self, calls: CallLists, sizes: Mapping[str, int], real: str, how: str, room: int) -> None:
+        self.calls, self.sizes, self.real, self.how, self.room = calls, sizes, real, how, room
         self.split = 1
         self.half_numbers: dict[tuple[float, float], int] = {}
         self.stretch, self.shared = stretch_of(how), 0
@@ -263,8 +264,9 @@ class _Functions:
     def way(self) -> ParkingWay | None:
         """How values are parked, if they are."""
         if self.how == "halved":
-            return half_way(True, self.half_numbers, self.real)
-        return parking_way([body for _, body in self._functions], self.real) if self.how == "parked" else None
+            return half_way(True, self.half_numbers, self.real, self.room)
+        return None if self.how != "parked" else parking_way([body for _, body in self._functions], self.real,
+                                                             self.room, far=not self.own)
 
     def buffers(self) -> list[str]:
         """Statements that make the buffers."""
@@ -278,9 +280,11 @@ class _Functions:
 
 
 def driver_text(program: Program, layout: DriverLayout, calls: CallLists, extra: Mapping[str, int],
-                integers: Mapping[str, int], real: str, whole: Mapping[str, int] | None = None) -> DriverText:
-    """A driver with its blocks; `whole` are lengths of arrays of integers: each thread has its own, but of tables."""
-    shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {})
+                integers: Mapping[str, int], real: str, whole: Mapping[str, int] | None = None, room: int = SHARED
+                ) -> DriverText:
+    """A driver with its blocks; `whole` are lengths of arrays of integers: each thread has its own, but of tables;
+    `room`: bytes of shared memory of a multiprocessor."""
+    shape = _DriverShape(program, layout, calls, {**calls.sizes, **extra}, integers, real, whole or {}, room)
     made, lines, _ = shape.text("plain")
     how = keeping(lines, driver=True)
     if how == "plain":
@@ -302,11 +306,12 @@ class _DriverShape(NamedTuple):
     integers: Mapping[str, int]
     real: str
     whole: Mapping[str, int]
+    room: int
 
     def text(self, how: str) -> tuple[DriverText, int, ParkingWay | None]:
         """The text, the length of what a thread does, and how values are parked."""
         real, layout = self.real, self.layout
-        made = _Functions(self.calls, self.sizes, real, how)
+        made = _Functions(self.calls, self.sizes, real, how, self.room)
         printer, outer, tables = self._printed(made)
         work = max([0, *(data.work_size for _, data in made.rolled)])
         buffers = 0 if made.own else sum(self.sizes.values())
@@ -344,9 +349,11 @@ class _DriverShape(NamedTuple):
         pointers |= {name: Pointer(name) for name in layout.tables}
         known: dict[str, int | str] = {n: n if n in CHANGING else self.integers[n] for n in layout.integers
                                        if n not in layout.returned} | {"blocks": 1}
-        unrolled = 0 if "n_derivatives" in layout.integers else UNROLLED  # loops over matrices are not to be
+        # arrays that are registers are reached by loops that are unrolled; those over matrices are not to be
+        unrolled = UNROLLED if made.own and "n_derivatives" not in layout.integers else 0
         printer = CudaPrinter(Arguments(pointers, known, {n: n for n in layout.reals}, lists), self.real,
-                              made.constants, variables=frozenset(layout.returned), unrolled=unrolled)
+                              made.constants, variables=frozenset(layout.returned), unrolled=unrolled,
+                              in_flight=1 if made.own else IN_FLIGHT)
         self.program(printer)
         used = printer.used()
         return printer, [n for n in outer if n in used], [n for n in layout.tables if n in used]
