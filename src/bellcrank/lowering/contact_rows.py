@@ -10,7 +10,8 @@ from bellcrank.integrate.contact_slots import PLACE, SCREW
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import LoopedDirect, require_direct
-from bellcrank.scalar.functions import maximum, select_less
+from bellcrank.mechanism.contact.touch import beside
+from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.spatial import Vector
@@ -86,7 +87,7 @@ def contact_rows(tree: Sweeps) -> tuple[Number, ...]:
         own = machine.bind(pair)
         for touch in own.touches(machine.moving[pair.first], machine.moving[pair.second]):
             gap = -(touch.depth / touch.gain)
-            ways = touch.normal, *_across(touch.normal)
+            ways = touch.normal, *beside(touch.normal)
             out += [gap, *ways[1], *ways[2]]
             half = touch.normal * (gap * -0.5)
             above = common_ancestor(machine.tree.parent.tolist(), pair.first, pair.second)
@@ -110,12 +111,3 @@ def _add(machine: LoopedDirect, row: list[Number], way_up: tuple[int, int], poin
             along = moving.axes.apply(column.linear).dot(way) + moving.axes.apply(column.angular).dot(arm)
             row[start + i] = row[start + i] + along * sign
         link = int(machine.tree.parent[link])
-
-
-def _across(n: Vector) -> tuple[Vector, Vector]:
-    """Two directions that make a right-handed frame with a unit vector: T. Duff et al., "Building an orthonormal basis,
-    revisited", J. Comput. Graph. Tech. 6 (2017)."""
-    sign = select_less(n.z, 0.0, -1.0, 1.0)
-    a = -1.0 / (sign + n.z)
-    b = n.x * n.y * a
-    return (Vector(1.0 + sign * n.x * n.x * a, sign * b, -(sign * n.x)), Vector(b, sign + n.y * n.y * a, -n.y))

@@ -8,21 +8,26 @@ deepest along the normal of what they meet; where the rims of two ends cross, ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from bellcrank.mechanism.contact.flat_faces import (
     ALONG,
     PARALLEL_EDGES,
     SOFT,
     FaceEdge,
     FlatFace,
-    box_reach,
     counted,
     edges_of,
     facing,
-    least_overlap,
     magnitude,
     part_inside,
+)
+from bellcrank.mechanism.contact.least_ways import (
+    AxisReach,
+    Bend,
+    best_way,
+    farthest_of_cylinder,
+    rounded_way,
+    settled_across,
+    settled_way,
 )
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, choose, clamp, direction
 from bellcrank.mechanism.geometry.solids import Box, Cylinder
@@ -30,49 +35,21 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["cylinder_box", "cylinder_cylinder", "end_toward", "in_cylinder", "rim_on_edge", "rims_of",
-           "side_on_line"]
+__all__ = ["and_nearest", "cylinder_box", "cylinder_cylinder", "either_side", "end_toward", "in_cylinder",
+           "no_deeper", "rim_on_edge", "rims_of", "side_on_line"]
 
 #: steps by which the nearest point of a rim is found, the largest of them [rad], and what is too flat for any [m^2]
 _AGAIN, _TURN, _FLAT = 6, 0.5, 1e-18
 #: ends whose normals are this much alike (cosine) have rims that cross
 _ALIKE = 0.999
-#: how often points are projected, how much smaller shapes are then, and the squared part of a radius by which points of
-#: rims may miss each other
-_PROJECTED, _SMALLER, _MEET = 16, 0.1, 1e-12
-
-
-def _reach(cylinder: Cylinder, at: ShapeFrame, n: Vector) -> Number:
-    along = n.dot(at.z)
-    return 0.5 * cylinder.length * magnitude(along) + cylinder.radius * sqrt(maximum(1.0 - along * along, 0.0))
-
-
-def _between(start: Vector, onto_first: Callable[[Vector], Vector], onto_second: Callable[[Vector], Vector]) -> Vector:
-    """About the direction from the first shape to the second: between the nearest points of smaller ones inside them,
-    by projecting onto one after the other."""
-    mine = start
-    theirs = onto_second(mine)
-    for _ in range(_PROJECTED):
-        mine = onto_first(theirs)
-        theirs = onto_second(mine)
-    return direction(theirs - mine, Vector(0.0, 0.0, 1.0))[0]
-
-
-def _onto_cylinder(cylinder: Cylinder, at: ShapeFrame, point: Vector) -> Vector:
-    """The nearest point of a cylinder that is smaller all around."""
-    less = _SMALLER * min(2.0 * cylinder.radius, cylinder.length)
-    apart = point - at.origin
-    along = at.z.dot(apart)
-    out, distance = direction(apart - at.z * along, at.x)
-    far, half = cylinder.radius - less, 0.5 * cylinder.length - less
-    near: Vector = at.origin + out * minimum(distance, far) + at.z * clamp(along, -half, half)
-    return near
-
-
-def _onto_box(half: Sequence[float], at: ShapeFrame, point: Vector) -> Vector:
-    """The nearest point of a box that is smaller all around."""
-    less = 2.0 * _SMALLER * min(half)
-    return at.point(*(clamp(x, less - h, h - less) for x, h in zip(at.local(point), half, strict=True)))
+#: the squared part of a radius by which points of rims may miss each other
+_MEET = 1e-8
+#: directions this much across an axis (cosine) look along neither end
+_LEVEL = 1e-3
+#: places with this part of the least overlap know of it
+_KNOWN = 0.5
+#: the squared part of a radius below which two points of a rim are one
+_SAME = 1e-10
 
 
 def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeFrame) -> list[Touch]:
@@ -80,10 +57,7 @@ def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeF
     half = [0.5 * s for s in box.size]
     soft = SOFT * min(*box.size, 2.0 * cylinder.radius, cylinder.length)
     far = 2.0 * sum(box.size) + 2.0 * cylinder.length + 4.0 * cylinder.radius
-    toward = _between(first.origin, lambda x: _onto_cylinder(cylinder, first, x), lambda x: _onto_box(half, second, x))
-    way = least_overlap(second.origin - first.origin, (*second.axes, first.z, toward),
-                        [first.z.cross(axis) for axis in second.axes],
-                        lambda n: _reach(cylinder, first, n) + box_reach(half, second, n))
+    way, least = _between_cylinder_and_box(cylinder, first, half, second)
     face = facing(half, second, -way)
     out = []
     for rim in rims_of(cylinder, first, face.normal):
@@ -91,7 +65,7 @@ def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeF
         for axis, size in zip(face.axes, face.half, strict=True):
             share = share * part_inside(size - magnitude(axis.dot(rim - face.middle)), soft)
         out.append(_behind(rim, face.middle, face.normal, face.deep, share, far))
-    end = end_toward(cylinder, first, way)
+    end = end_toward(cylinder, first, way, face.middle)
     for i in (-1.0, 1.0):
         for j in (-1.0, 1.0):
             corner = face.middle + face.axes[0] * (face.half[0] * i) + face.axes[1] * (face.half[1] * j)
@@ -99,8 +73,44 @@ def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeF
     line = FaceEdge(first.origin, first.z, 0.5 * cylinder.length)
     for edge in edges_of(face):
         out.append(side_on_line(line, cylinder.radius, edge, way, soft, far))
-        out += rim_on_edge(cylinder, end, edge, way, soft, far)
-    return out
+        out += no_deeper(rim_on_edge(cylinder, end, edge, way, soft, far), least, soft, far)
+    mine, _ = farthest_of_cylinder(first.origin, first.z, cylinder.radius, 0.5 * cylinder.length, way)
+    return and_nearest(out, way, least, mine - way * (0.5 * least), far)
+
+
+def and_nearest(places: list[Touch], way: Vector, least: Number, point: Vector, far: float) -> list[Touch]:
+    """With the place where shapes overlap least, as far as others do not know of it: between features that end where
+    others begin, all of these may miss it."""
+    known: Number = 0.0
+    for t in places:
+        known = known + select_less(_KNOWN * least, t.depth, t.share, 0.0)
+    share = select_less(least, 0.0, 0.0, clamp(1.0 - known, 0.0, 1.0))
+    return [*places, counted(point, way, least, select_less(share, 1e-9, 0.0, share), far)]
+
+
+def no_deeper(places: list[Touch], least: Number, soft: float, far: float) -> list[Touch]:
+    """Places that lie much deeper than the shapes overlap are none: rims come near edges more than once."""
+    some = maximum(least, 0.0)
+    return [counted(t.point, t.normal, t.depth, t.share * clamp(
+        (1.5 * some + 2.0 * soft - t.depth) / (0.25 * some + soft), 0.0, 1.0), far) for t in places]
+
+
+def _between_cylinder_and_box(cylinder: Cylinder, first: ShapeFrame, half: list[float], second: ShapeFrame
+                              ) -> tuple[Vector, Number]:
+    """The direction in which both overlap least, and by how much: of a face, the end, an edge across the side, or
+    across one of these (a corner on the side, an edge on the rim)."""
+    def spread(n: Vector) -> tuple[Vector, tuple[Bend]]:
+        mine, bend = farthest_of_cylinder(first.origin, first.z, cylinder.radius, 0.5 * cylinder.length, n)
+        theirs = second.point(*(select_less(n.dot(a), 0.0, h, -h) for h, a in zip(half, second.axes, strict=True)))
+        return mine - theirs, (bend,)
+
+    apart = second.origin - first.origin
+    reaches = [_reach_of(cylinder, first), *(AxisReach(a, h) for a, h in zip(second.axes, half, strict=True))]
+    guess = rounded_way(apart, direction(apart, first.x)[0], reaches)
+    ways = [a * select_less(a.dot(apart), 0.0, -1.0, 1.0) for a in (*second.axes, first.z)]
+    ways += [either_side(first.z.cross(a), apart, ways[0]) for a in second.axes]
+    ways += [settled_across(a, guess, spread) for a in (*second.axes, first.z)]
+    return best_way(ways, lambda n: n.dot(spread(n)[0]))
 
 
 def rims_of(cylinder: Cylinder, at: ShapeFrame, normal: Vector) -> list[Vector]:
@@ -110,11 +120,12 @@ def rims_of(cylinder: Cylinder, at: ShapeFrame, normal: Vector) -> list[Vector]:
     return [point for end in ends for point in (end - out, end + out)]
 
 
-def end_toward(cylinder: Cylinder, at: ShapeFrame, way: Vector) -> FlatFace:
-    """The end that looks along a direction, as a face without edges."""
-    normal = at.z * select_less(at.z.dot(way), 0.0, -1.0, 1.0)
-    return FlatFace(at.origin + normal * (0.5 * cylinder.length), normal, (at.x, at.y), (cylinder.radius,) * 2,
-                0.5 * cylinder.length)
+def end_toward(cylinder: Cylinder, at: ShapeFrame, way: Vector, near: Vector) -> FlatFace:
+    """The end that looks along a direction, as a face without edges; if none does, that on the side of a point."""
+    half = 0.5 * cylinder.length
+    looks = at.z.dot(way) + _LEVEL * clamp(at.z.dot(near - at.origin) * (1.0 / half), -1.0, 1.0)
+    normal = at.z * select_less(looks, 0.0, -1.0, 1.0)
+    return FlatFace(at.origin + normal * half, normal, (at.x, at.y), (cylinder.radius,) * 2, half)
 
 
 def _behind(point: Vector, middle: Vector, normal: Vector, deep: Number, share: Number, far: float) -> Touch:
@@ -174,9 +185,10 @@ def rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, 
     """The two places where an edge passes over the rim of an end: first seen along the axis, then where both are
     nearest."""
     guesses, crosses = _passing(end.middle, end.normal, cylinder.radius, edge, end.axes[0])
-    out = []
-    for guess in guesses:
-        arm = _nearest_on_rim(end.middle, end.normal, guess, edge.middle, edge.way)
+    out: list[Touch] = []
+    arms = [_nearest_on_rim(end.middle, end.normal, guess, edge.middle, edge.way) for guess in guesses]
+    both = arms[1] - arms[0]
+    for k, arm in enumerate(arms):
         point = end.middle + arm
         t = edge.way.dot(point - edge.middle)
         normal = direction(end.normal.cross(arm).cross(edge.way), way)[0]
@@ -185,6 +197,8 @@ def rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, 
         share = part_inside(edge.half - magnitude(t), soft)
         share = select_less(crosses, 1e-12, 0.0, select_less(normal.dot(way), ALONG, 0.0, share))
         share = select_less(depth, end.deep, share, 0.0)
+        if k:  # not the same one again
+            share = select_less(both.dot(both), _SAME * cylinder.radius * cylinder.radius, 0.0, share)
         out.append(counted(point - normal * (depth * 0.5), normal, depth, share, far))
     return out
 
@@ -193,21 +207,50 @@ def cylinder_cylinder(one: Cylinder, first: ShapeFrame, other: Cylinder, second:
     """Sides that cross, rims beside sides, rims behind ends, and where two rims cross."""
     soft = SOFT * min(2.0 * one.radius, one.length, 2.0 * other.radius, other.length)
     far = 2.0 * (one.length + other.length) + 4.0 * (one.radius + other.radius)
-    apart = second.origin - first.origin
-    beside = direction(apart - first.z * first.z.dot(apart), first.x)[0]
-    across = direction(apart - second.z * second.z.dot(apart), second.x)[0]
-    toward = _between(first.origin, lambda x: _onto_cylinder(one, first, x), lambda x: _onto_cylinder(other, second, x))
-    way = least_overlap(apart, (first.z, second.z, beside, across, toward), [first.z.cross(second.z)],
-                        lambda n: _reach(one, first, n) + _reach(other, second, n))
+    way, least = _between_cylinders(one, first, other, second)
     axes = [FaceEdge(at.origin, at.z, 0.5 * c.length) for c, at in ((one, first), (other, second))]
-    ends = end_toward(one, first, way), end_toward(other, second, -way)
+    ends = end_toward(one, first, way, second.origin), end_toward(other, second, -way, first.origin)
     out = [side_on_line(axes[0], one.radius, axes[1], way, soft, far, other.radius)]
     out += _rims_beside(one, first, other, second, way, soft, far)
     out += [t.swapped() for t in _rims_beside(other, second, one, first, -way, soft, far)]
     out += _rims_on_end(one, first, ends[1], way, soft, far)
     out += [t.swapped() for t in _rims_on_end(other, second, ends[0], -way, soft, far)]
     out.append(_rim_on_rim(ends[0], one.radius, ends[1], other.radius, way, far))
-    return out + _crossing_rims(ends[0], one.radius, ends[1], other.radius, way, far)
+    out += _crossing_rims(ends[0], one.radius, ends[1], other.radius, way, far)
+    mine, _ = farthest_of_cylinder(first.origin, first.z, one.radius, 0.5 * one.length, way)
+    return and_nearest(out, way, least, mine - way * (0.5 * least), far)
+
+
+def _between_cylinders(one: Cylinder, first: ShapeFrame, other: Cylinder, second: ShapeFrame
+                       ) -> tuple[Vector, Number]:
+    """The direction in which two cylinders overlap least, and by how much: an axis, across one of them, or askew."""
+    def spread(n: Vector) -> tuple[Vector, tuple[Bend, Bend]]:
+        mine, bend = farthest_of_cylinder(first.origin, first.z, one.radius, 0.5 * one.length, n)
+        theirs, back = farthest_of_cylinder(second.origin, second.z, other.radius, 0.5 * other.length, -n)
+        return mine - theirs, (bend, back)
+
+    def overlap(n: Vector) -> Number:
+        return n.dot(spread(n)[0])
+
+    apart = second.origin - first.origin
+    guess = rounded_way(apart, direction(apart, first.x)[0], [_reach_of(one, first), _reach_of(other, second)])
+    ways = [at.z * select_less(at.z.dot(apart), 0.0, -1.0, 1.0) for at in (first, second)]
+    ways.append(either_side(first.z.cross(second.z), apart, ways[0]))
+    ways += [settled_across(at.z, guess, spread) for at in (first, second)]
+    ways.append(settled_way(guess, spread))
+    return best_way(ways, overlap)
+
+
+def _reach_of(cylinder: Cylinder, at: ShapeFrame) -> AxisReach:
+    return AxisReach(at.z, 0.5 * cylinder.length, cylinder.radius)
+
+
+def either_side(n: Vector, apart: Vector, fallback: Vector) -> Vector:
+    """A direction of length one along n or against it, from the first shape to the second; the fallback if n has none
+    worth the name."""
+    square = n.dot(n)
+    size = select_less(n.dot(apart), 0.0, -1.0, 1.0) / sqrt(maximum(square, PARALLEL_EDGES))
+    return choose(square, PARALLEL_EDGES, fallback, n * size)
 
 
 def _rims_beside(mine: Cylinder, first: ShapeFrame, theirs: Cylinder, second: ShapeFrame, way: Vector, soft: float,
@@ -259,42 +302,17 @@ def _rims_on_end(mine: Cylinder, first: ShapeFrame, end: FlatFace, way: Vector, 
 
 
 def _rim_on_rim(mine: FlatFace, radius: float, theirs: FlatFace, other: float, way: Vector, far: float) -> Touch:
-    """Rims that meet askew: the direction n along which they overlap least, by Newton's method from `way`.
-
-    With the points p and q of the rims that are farthest along n and -n, the overlap n . (p - q) has the slope p - q
-    across n, and the curvature R t t^T / |n across the axis| of each rim along its tangent t, less the overlap itself.
-    """
-    n = way
-    for _ in range(_AGAIN + 2):
-        arm, first, bend = _farthest(mine.normal, radius, n, mine.axes[0])
-        other_arm, second, other_bend = _farthest(theirs.normal, other, -n, theirs.axes[0])
-        apart = mine.middle + arm - theirs.middle - other_arm
-        across = n.cross(first)
-        along = n.dot(apart)
-        c, s = first.dot(second), across.dot(second)
-        xx, xy, yy = bend + other_bend * c * c - along, other_bend * c * s, other_bend * s * s - along
-        gx, gy = first.dot(apart), across.dot(apart)
-        det = xx * yy - xy * xy
-        good = select_less(_FLAT, det, 1.0, 0.0)
-        det = select_less(_FLAT, det, det, 1.0)
-        x, y = (clamp(good * v / det, -_TURN, _TURN) for v in (xy * gy - yy * gx, xy * gx - xx * gy))
-        n = direction(n + first * x + across * y, way)[0]
-    arm, other_arm = _farthest(mine.normal, radius, n, mine.axes[0])[0], _farthest(theirs.normal, other, -n,
-                                                                                theirs.axes[0])[0]
+    """Rims that meet askew: where they are farthest along `way` and against it, if they lie over each other there."""
+    arm = direction(way - mine.normal * mine.normal.dot(way), mine.axes[0])[0] * radius
+    other_arm = direction(theirs.normal * theirs.normal.dot(way) - way, theirs.axes[0])[0] * other
     p, q = mine.middle + arm, theirs.middle + other_arm
-    depth = n.dot(p - q)
-    gap = p - q - n * depth
-    inside = minimum(minimum(n.dot(mine.normal), n.dot(arm)), minimum(-n.dot(theirs.normal), -n.dot(other_arm)))
+    depth = way.dot(p - q)
+    gap = p - q - way * depth
+    inside = minimum(minimum(way.dot(mine.normal), way.dot(arm)), minimum(-way.dot(theirs.normal), -way.dot(other_arm)))
     share = select_less(inside, 0.0, 0.0, select_less(gap.dot(gap), _MEET * radius * radius, 1.0, 0.0))
-    share = select_less(n.dot(way), ALONG, 0.0, select_less(_ALIKE, -mine.normal.dot(theirs.normal), 0.0, share))
+    share = select_less(_ALIKE, -mine.normal.dot(theirs.normal), 0.0, share)
     share = select_less(depth, minimum(mine.deep, theirs.deep), share, 0.0)
-    return counted((p + q) * 0.5, n, depth, share, far)
-
-
-def _farthest(axis: Vector, radius: float, n: Vector, fallback: Vector) -> tuple[Vector, Vector, Number]:
-    """The arm of the point of a circle that is farthest along n, the unit tangent, and R / |n across the axis|."""
-    out, across = direction(n - axis * axis.dot(n), fallback)
-    return out * radius, axis.cross(out), radius / maximum(across, 1e-3)
+    return counted((p + q) * 0.5, way, depth, share, far)
 
 
 def _crossing_rims(mine: FlatFace, radius: float, theirs: FlatFace, other: float, way: Vector, far: float

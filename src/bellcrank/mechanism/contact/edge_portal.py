@@ -67,11 +67,11 @@ def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector,
     return Touch(choose(0.0, share, point, inside_first), normal, depth, 1.0, share), outward
 
 
-def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest
+def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, moved: int = _MOVED
                    ) -> tuple[Vector, Vector, Vector]:
     """The direction from the first body to the second through which the ray leaves their difference, and the longest
     edge of the second body there: its start and way."""
-    one, two, three = _portal(inside_first - inside_second, lambda n: Support(first(n), second(-n)))
+    one, two, three = _portal(inside_first - inside_second, lambda n: Support(first(n), second(-n)), moved)
     outward = direction((two.apart - one.apart).cross(three.apart - one.apart), Vector(0.0, 0.0, 1.0))[0]
     outward = outward * select_less(outward.dot(inside_first - inside_second), outward.dot(one.apart), 1.0, -1.0)
     start, way, _ = _edge(one.second, two.second, three.second)
@@ -93,7 +93,8 @@ def _either(a: Number, b: Number, if_less: Support, otherwise: Support) -> Suppo
     return Support(choose(a, b, if_less.first, otherwise.first), choose(a, b, if_less.second, otherwise.second))
 
 
-def _portal(inside: Vector, farthest: Callable[[Vector], Support]) -> tuple[Support, Support, Support]:
+def _portal(inside: Vector, farthest: Callable[[Vector], Support], moved: int = _MOVED
+            ) -> tuple[Support, Support, Support]:
     """Three farthest points around the ray from `inside` through the origin, as far out as steps go."""
     one = farthest(-inside)
     two = farthest(one.apart.cross(inside))
@@ -111,7 +112,7 @@ def _portal(inside: Vector, farthest: Callable[[Vector], Support]) -> tuple[Supp
         one, two = new_one, new_two
         normal = (one.apart - inside).cross(two.apart - inside)
         three = _either(0.5, settled, three, farthest(normal))
-    for _ in range(_MOVED):
+    for _ in range(moved):
         normal = (two.apart - one.apart).cross(three.apart - one.apart)
         normal = normal * select_less(normal.dot(one.apart - inside), 0.0, -1.0, 1.0)
         four = farthest(normal)

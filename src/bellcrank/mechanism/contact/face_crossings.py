@@ -35,8 +35,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.scalar.lookup import Constants, entry
 from bellcrank.spatial import Vector
 
-__all__ = ["FaceTable", "FacesInTouch", "crossings_of_faces", "faces_in_touch", "faces_of_box", "faces_of_hull",
-           "level_corners", "unless_known"]
+__all__ = ["FaceTable", "FacesInTouch", "TouchingFace", "crossings_of_faces", "face_toward", "faces_in_touch",
+           "faces_of_box", "faces_of_hull", "level_corners", "unless_known"]
 
 #: squared sine of the angle between faces below which they count as lying on each other
 _FLAT = 1e-6
@@ -60,6 +60,7 @@ class FaceTable(NamedTuple):
     lengths: Constants  #: of the edge from each corner to the next [m]
     ways: tuple[Constants, Constants, Constants]  #: the direction of each face's longest edge
     shortest: float  #: edge of all [m]
+    middles: tuple[tuple[float, float, float], ...]  #: means of the corners of each
 
 
 class TouchingFace(NamedTuple):
@@ -80,6 +81,9 @@ class TouchingFace(NamedTuple):
         way, length = direction(self.corner(select_less(k, self.table.most - 1.5, k + 1.0, 0.0)) - one, self.way)
         return FaceEdge(one + way * (0.5 * length), way, 0.5 * length)
 
+    def length(self, k: Number) -> Number:
+        """The length of that edge: none where the last corner is repeated."""
+        return entry(self.start + k, self.table.lengths)
 
     def inside(self, far: float) -> list[tuple[Vector, Vector]]:
         """A point of each edge and the direction from it into the face; of edges without a length, far away."""
@@ -151,12 +155,13 @@ def _table(faces: Sequence[tuple[np.ndarray, np.ndarray]]) -> FaceTable:
     x, y, z = (Constants(column) for column in np.concatenate(padded).T)
     a, b, c = (Constants(column) for column in np.array(ways).T)
     normals = tuple((float(n[0]), float(n[1]), float(n[2])) for n, _ in faces)
-    return FaceTable(most, normals, (x, y, z), Constants(every), (a, b, c), float(every[every > 0.0].min()))
+    middles = tuple((float(m[0]), float(m[1]), float(m[2])) for m in (points.mean(axis=0) for _, points in faces))
+    return FaceTable(most, normals, (x, y, z), Constants(every), (a, b, c), float(every[every > 0.0].min()), middles)
 
 
-def _toward(table: FaceTable, at: ShapeFrame, way: Vector) -> TouchingFace:
-    """The face that looks most along a direction."""
-    index = most_along(table.normals, at, way)
+def face_toward(table: FaceTable, at: ShapeFrame, way: Vector, outermost: bool = False) -> TouchingFace:
+    """The face that looks most along a direction; or that lies farthest along it, by the mean of its corners."""
+    index = most_along(table.middles if outermost else table.normals, at, way)
     normal = at.turned(*(entry(index, Constants(n[i] for n in table.normals)) for i in range(3)))
     return TouchingFace(table, at, index * float(table.most), normal,
                         at.turned(*(entry(index, column) for column in table.ways)))
@@ -176,7 +181,7 @@ def _across(way: Vector, mine: Vector, theirs: Vector) -> tuple[Vector, Vector]:
 def faces_in_touch(one: FaceTable, first: ShapeFrame, other: FaceTable, second: ShapeFrame, way: Vector, far: float
                    ) -> FacesInTouch:
     """The faces of two bodies that touch along `way`, from the first to the second."""
-    mine, theirs = _toward(one, first, way), _toward(other, second, -way)
+    mine, theirs = face_toward(one, first, way), face_toward(other, second, -way)
     bend = mine.normal.cross(theirs.normal)
     return FacesInTouch(mine, theirs, bend.dot(bend), SOFT * min(one.shortest, other.shortest), far)
 

@@ -6,18 +6,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bellcrank.mechanism.contact.box_contacts import points_box
-from bellcrank.mechanism.contact.cylinder_contacts import end_toward, in_cylinder, rim_on_edge, rims_of, side_on_line
+from bellcrank.mechanism.contact.cylinder_contacts import (
+    and_nearest,
+    either_side,
+    end_toward,
+    in_cylinder,
+    no_deeper,
+    rim_on_edge,
+    rims_of,
+    side_on_line,
+)
 from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges, portal_between
 from bellcrank.mechanism.contact.face_crossings import (
     FacesInTouch,
+    TouchingFace,
     crossings_of_faces,
+    face_toward,
     faces_in_touch,
     faces_of_box,
     faces_of_hull,
     level_corners,
     unless_known,
 )
-from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge
+from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge, counted
+from bellcrank.mechanism.contact.least_ways import Bend, best_way, farthest_of_cylinder, settled_across
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import (
     TINY,
@@ -166,30 +178,92 @@ def _with_crossings(corners: list[Touch], place: Touch, way: Vector, faces: Face
 
 
 def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
-    """Corners of the hull in the cylinder, points of rims in the hull, and the edge that is nearest, on the side or
-    across the rim."""
+    """Corners of the hull in the cylinder, points of rims in the hull, and edges on the side or across the rim: those
+    of the face that touches, and the edge that is nearest."""
     far = 2.0 * (_extent(hull) + cylinder.length + 2.0 * cylinder.radius)
     soft = SOFT * min(2.0 * cylinder.radius, cylinder.length)
-
-    def farthest(n: Vector) -> Vector:
-        along = first.z.dot(n)
-        out = direction(n - first.z * along, first.x)[0]
-        end = first.point(0.0, 0.0, select_less(along, 0.0, -0.5, 0.5) * cylinder.length)
-        found: Vector = end + out * cylinder.radius
-        return found
-
-    way, start, along = portal_between(first.origin, farthest, _middle(hull, second), _farthest(hull, second))
-    length = sqrt(maximum(along.dot(along), TINY))
-    edge = FaceEdge(start + along * 0.5, along * (1.0 / length), 0.5 * length)
+    way, least, edges = _between_cylinder_and_hull(cylinder, first, hull, second)
     places = [in_cylinder(second.point(*c), cylinder, first) for c in hull.corners]
     for k, guess in enumerate(rims_of(cylinder, first, -way)):
+        aim = -way
         for _ in range(2):  # the deepest point of the rim behind the face that it is behind
-            guess = rims_of(cylinder, first, second.turned(*_behind(Vector(*second.local(guess)), hull)[1]))[k]
-        places += _corners_in([guess], hull, second)
+            aim = second.turned(*_behind(Vector(*second.local(guess)), hull)[1])
+            guess = rims_of(cylinder, first, aim)[k]
+        place, = _corners_in([guess], hull, second)
+        # between two faces it is their edge that touches
+        share = select_less(-aim.dot(place.normal), 1.0 - _SAME_FACE, 0.0, 1.0)
+        places.append(counted(place.point, place.normal, place.depth, share, far))
     line = FaceEdge(first.origin, first.z, 0.5 * cylinder.length)
-    found = [side_on_line(line, cylinder.radius, edge, way, soft, far),
-             *rim_on_edge(cylinder, end_toward(cylinder, first, way), edge, way, soft, far)]
-    return places + found
+    end = end_toward(cylinder, first, way, _farthest(hull, second)(-way))
+    for edge, there in edges:
+        found = [side_on_line(line, cylinder.radius, edge, way, soft, far),
+                 *rim_on_edge(cylinder, end, edge, way, soft, far)]
+        places += [counted(t.point, t.normal, t.depth, t.share * there, far)
+                   for t in no_deeper(found, least, soft, far)]
+    mine, _ = farthest_of_cylinder(first.origin, first.z, cylinder.radius, 0.5 * cylinder.length, way)
+    return and_nearest(places, way, least, mine - way * (0.5 * least), far)
+
+
+def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame
+                               ) -> tuple[Vector, Number, list[tuple[FaceEdge, Number]]]:
+    """The direction in which both overlap least, and by how much; and edges of the hull that may touch, with one where
+    they count and none where they are not there, or are another one of these."""
+    radius, half = cylinder.radius, 0.5 * cylinder.length
+
+    def farthest(n: Vector) -> tuple[Vector, Bend]:
+        return farthest_of_cylinder(first.origin, first.z, radius, half, n)
+
+    def overlap(n: Vector) -> Number:
+        return n.dot(farthest(n)[0] - second.origin) + _reach(hull, second, -n)
+
+    def beside(point: Vector, axis: Vector) -> Vector:
+        def spread(n: Vector) -> tuple[Vector, tuple[Bend]]:
+            mine, bend = farthest(n)
+            return mine - point, (bend,)
+
+        return settled_across(axis, guess, spread)
+
+    middle = _middle(hull, second)
+    guess, _, _ = portal_between(first.origin, lambda n: farthest(n)[0], middle, _farthest(hull, second), _FINER)
+    edges = _edges_toward(hull, second, -guess)
+    ways = [guess, first.z * select_less(first.z.dot(guess), 0.0, -1.0, 1.0),
+            -_face_toward(hull, second, -guess).normal, beside(_farthest(hull, second)(-guess), first.z)]
+    for edge, _ in edges:
+        ways += [either_side(first.z.cross(edge.way), guess, guess), beside(edge.middle, edge.way)]
+    return (*best_way(ways, overlap), edges)
+
+
+def _reach(hull: Points, at: ShapeFrame, n: Vector) -> Number:
+    """How far a hull goes along a direction, from the origin of its frame."""
+    x, y, z = (axis.dot(n) for axis in at.axes)
+    best: Number = 0.0
+    for k, (a, b, c) in enumerate(hull.corners):
+        along = a * x + b * y + c * z
+        best = along if k == 0 else maximum(best, along)
+    return best
+
+
+def _face_toward(hull: Points, at: ShapeFrame, way: Vector) -> TouchingFace:
+    """The face whose corners lie farthest along a direction, on the average."""
+    return face_toward(faces_of_hull(hull), at, way, outermost=True)
+
+
+def _edges_toward(hull: Points, at: ShapeFrame, way: Vector) -> list[tuple[FaceEdge, Number]]:
+    """The edges of that face, and the edge whose middle lies farthest along the direction."""
+    face = _face_toward(hull, at, way)
+    edges = [(face.edge(float(k)), face.length(float(k))) for k in range(face.table.most)]
+    out = [(edge, select_less(length, 0.5 * face.table.shortest, 0.0, 1.0)) for edge, length in edges]
+    ends = [[hull.corners[e[k]] for e in hull.edges] for k in range(2)]
+    middles = [(0.5 * (a[0] + b[0]), 0.5 * (a[1] + b[1]), 0.5 * (a[2] + b[2])) for a, b in zip(*ends, strict=True)]
+    index = most_along(middles, at, way)
+    one, two = (at.point(*(entry(index, Constants(p[i] for p in side)) for i in range(3))) for side in ends)
+    along, length = direction(two - one, face.way)
+    there: Number = 1.0
+    nearest = FaceEdge((one + two) * 0.5, along, 0.5 * length)
+    for edge, _ in out:
+        apart = edge.middle - nearest.middle
+        there = select_less(apart.dot(apart), 1e-12 * face.table.shortest**2, 0.0, there)
+    return [*out, (nearest, there)]
 
 
 def _middle(hull: Points, at: ShapeFrame) -> Vector:
@@ -212,5 +286,9 @@ def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
     return found
 
 
+#: steps that move a portal outwards where one body is round
+_FINER = 16
+#: one less the cosine between normals that are of one face
+_SAME_FACE = 1e-9
 #: what is farther than this [m] is nowhere
 _FAR = 1e3

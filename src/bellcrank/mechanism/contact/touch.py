@@ -9,7 +9,7 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["Points", "ShapeFrame", "Touch", "between_spheres", "choose", "clamp", "direction", "most_along"]
+__all__ = ["Points", "ShapeFrame", "Touch", "beside", "between_spheres", "choose", "clamp", "direction", "most_along"]
 
 #: squares of lengths [m^2] below this have no direction
 TINY = 1e-24
@@ -84,6 +84,15 @@ def direction(v: Vector, fallback: Vector) -> tuple[Vector, Number]:
     square = v.dot(v)
     length = sqrt(maximum(square, TINY))
     return choose(square, TINY, fallback, v * (1.0 / length)), select_less(square, TINY, 0.0, length)
+
+
+def beside(n: Vector) -> tuple[Vector, Vector]:
+    """Two directions that make a right-handed frame with a unit vector: T. Duff et al., "Building an orthonormal basis,
+    revisited", J. Comput. Graph. Tech. 6 (2017)."""
+    sign = select_less(n.z, 0.0, -1.0, 1.0)
+    a = -1.0 / (sign + n.z)
+    b = n.x * n.y * a
+    return (Vector(1.0 + sign * n.x * n.x * a, sign * b, -(sign * n.x)), Vector(b, sign + n.y * n.y * a, -n.y))
 
 
 def between_spheres(first: Vector, first_radius: float, second: Vector, second_radius: float) -> Touch:
