@@ -12,11 +12,12 @@ import xarray
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
+from bellcrank.mechanism.checks import triple
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.contact_results import places_on_record
 from bellcrank.simulate.element_fields import element_fields
-from bellcrank.simulate.fields import output_values
+from bellcrank.simulate.fields import check_outputs, output_values
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.kernels import Wrenches
 
@@ -124,6 +125,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         >>> run.outputs({"double": lambda at: 2.0 * at.q("hinge")}).double.values[0]
         np.float64(1.0)
         """
+        if laws is not None and not isinstance(laws, Mapping):
+            raise ModelError(f"outputs: a mapping {{name: law}} is needed, got {laws!r}")
         states = self._states(None, "outputs", needs_wrenches=False)
         declared = {o.name: o for o in states.system.model.mechanism.outputs}
         arrays = {}
@@ -134,6 +137,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
 
     def with_outputs(self, laws: Laws | None = None) -> Self:
         """This result with its outputs as variables: for files and plots."""
+        if laws is not None:
+            check_outputs(self._machine("with_outputs"), laws)
         return self.assign(self.outputs(laws).data_vars)
 
     @by_topology
@@ -154,6 +159,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         target = ends[1] if body is None else body
         if target not in ends:
             raise ModelError(f"joint_load: joint {joint!r} connects {ends[0]!r} and {ends[1]!r}, not {body!r}")
+        if point is not None:
+            point = triple(point, f"joint_load of {joint!r}: point")  # type: ignore[arg-type]
         raw = joint_reactions(states)[joint]  # on the child
         here = _pose(system, ends[1], q, t)
         own = (here[0][..., None, :, :] @ raw.reshape(*raw.shape[:-1], 2, 3, 1))[..., 0]
