@@ -103,7 +103,15 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
 
     def with_elements(self, *names: str) -> Self:
         """This result with what elements did as variables ``"strut.force"``, ``"strut.power"``, ...: for files and
-        plots. All of them, unless some are named. Cost: O(n + elements) a sample."""
+        plots. All of them, unless some are named. Cost: O(n + elements) a sample.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> _ = m.add_joint_spring("spring", "hinge", stiffness=10.0)
+        >>> run = bc.compile(m).simulate(([0.5], [0.0]), duration=0.1).with_elements()
+        >>> float(run["spring.force"][0])
+        -5.0
+        """
         if not names:
             system = self._machine("with_elements")
             mechanism = system.model.mechanism
@@ -136,7 +144,13 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         return xarray.Dataset(arrays)
 
     def with_outputs(self, laws: Laws | None = None) -> Self:
-        """This result with its outputs as variables: for files and plots."""
+        """This result with its outputs as variables: for files and plots.
+
+        >>> import bellcrank as bc
+        >>> run = bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), duration=0.1)
+        >>> "double" in run.with_outputs({"double": lambda at: 2.0 * at.q("hinge")})
+        True
+        """
         if laws is not None:
             check_outputs(self._machine("with_outputs"), laws)
         return self.assign(self.outputs(laws).data_vars)
@@ -149,6 +163,12 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
 
         `body` is the one it acts on: the joint's child unless given; `axes` are "world" or the name of any body; the
         moment is about `point` in the frame of `body`, or about the joint's own place there. See `reactions`.
+
+        >>> import bellcrank as bc
+        >>> run = bc.compile(bc.load("pendulum")).simulate(([0.0], [0.0]), duration=0.1)
+        >>> load = run.joint_load("hinge", axes="bob", point=(0, 0.5, 0))
+        >>> load.isel(time=0).values.round(3) + 0.0  # its weight, and the moment of that about the point
+        array([-4.905,  0.   ,  0.   ,  0.   ,  0.   ,  9.81 ])
         """
         states = self._states(wrenches, "joint_load")
         system, q, u, _, t = states[:5]
