@@ -93,6 +93,28 @@ def test_outputs(run):
         run.outputs({"two": lambda at: at.position("coupler")})
 
 
+@pytest.mark.parametrize(("outputs", "said"), [
+    ({"q": lambda at: 7.0}, "output 'q': results cannot hold it by this name"),
+    ({"energy": lambda at: 7.0}, "output 'energy': results cannot hold it"),
+    ({"time": lambda at: 7.0}, "output 'time': results cannot hold it"), ({3: lambda at: 7.0}, "their names are texts"),
+    ({"x": 3.0}, "output 'x': a law is a function of one argument"), ("x", "outputs are a mapping"),
+    ({"x": lambda at: at.q("Z")}, "output 'x': no joint called 'Z'"),
+    ({"x": lambda at: at.position("coupler")}, "output 'x': it must return one number")])
+def test_outputs_are_looked_at_before_the_run(run, outputs, said, monkeypatch):
+    """What is asked for wrongly does not cost the run, and nothing that results hold is replaced."""
+    monkeypatch.setattr("bellcrank.simulate.run.simulate", lambda *a, **k: pytest.fail("a run for nothing"))
+    with pytest.raises(bc.ModelError, match=said):
+        run.system.simulate(run.system.assemble(q={"A": 0.5}), 1.0, outputs=outputs)
+    with pytest.raises(bc.ModelError, match=said):
+        run.with_outputs(outputs)
+
+
+def test_points_of_loads_are_looked_at(run):
+    for point in ((0.1, 0.2), (np.nan, 0.0, 0.0), "x"):
+        with pytest.raises(bc.ModelError, match="joint_load of 'A': point"):
+            run.joint_load("A", point=point)
+
+
 @pytest.mark.parametrize("joint", ["A", "B", "D"])
 def test_loads_of_joints_in_any_frame(run, joint):
     system, q = run.system, run.q.values

@@ -218,3 +218,13 @@ def test_states_in_the_text_for_gpus() -> None:
     traced = entries_of(system().model.tree, SHARED["joint_laws"], lambda name, i: graph.leaf((name, i)), False)
     text = batch_text(GraphKernel(traced, {"q": 2, "u": 2, "parameters": 1}), "double").text
     assert "__global__" in text and str(1.0 / LAG) in text
+
+
+def test_names_of_states_are_looked_at_before_anything_is_added() -> None:
+    m = bc.load("pendulum")
+    before = len(m.bodies), len(m.joints)
+    for name, units, said in (("hinge", "1", "state 'hinge': a joint is called so already"), ("bob", "1", "body 'bob'"),
+                              ("x", 3, "state 'x': units are a text")):
+        with pytest.raises(bc.ModelError, match=said):
+            m.add_state(name, lambda at: 0.0, units=units)
+        assert (len(m.bodies), len(m.joints), m.states) == (*before, ())

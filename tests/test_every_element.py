@@ -132,6 +132,16 @@ def test_powers_are_the_rate_of_energy() -> None:
     assert (np.abs(rate - powers.sum(axis=0)) < 1e-11 * np.abs(powers).sum(axis=0)).all()
 
 
+def test_energy_and_losses_balance() -> None:
+    """What `System.energy` counts changes by what is lost and by what is put in from outside."""
+    system, q, u, found = moving()
+    udot = system.forward_dynamics(q, u, {"B": 8.0}, t=T)
+    rate = system.derivatives("energy", q, u, along={"q": u, "u": udot}, closed=False, t=T)["along"]
+    lost = bc.analyze.dissipated_power(system, q, u, t=T)
+    outside = found["actuator"].power + found["wrench"].power
+    assert (np.abs(rate + lost - outside) < 1e-11 * np.abs([e.power for e in found.values()]).sum(axis=0)).all()
+
+
 @pytest.mark.parametrize("name", EVERY)
 def test_vectors_act_at_their_points(name: str) -> None:
     """Force and torque on the second body, and the opposite on the first, at the points reported, make the power."""

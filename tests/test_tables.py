@@ -15,7 +15,7 @@ from bellcrank.lowering.choose import entries_of
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph
-from bellcrank.scalar.jet import Jet
+from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.scalar.lookup import Constants, entry, floor, locate
 from bellcrank.target.cuda.device_text import batch_text
 from bellcrank.target.kernel_source import GraphKernel
@@ -215,6 +215,31 @@ def test_bad_tables_are_refused_by_name(points, values, settings, said):
         bc.Table(points, values, **{"extrapolate": "hold", "name": "bad", **settings})
 
 
+@pytest.mark.parametrize("kind", ["cubic", "akima", "monotone"])
+def test_what_repeats_has_no_kink(kind):
+    """Slopes on both sides of the seam are the same; of the cubic spline curvatures, too."""
+    x = np.array([0.0, 0.7, 1.5, 2.0, 3.1, 4.0])
+    y = np.array([1.0, 3.0, 0.5, 0.7, -1.0, 1.0])
+    table = bc.Table(x, y, kind=kind, extrapolate="periodic")
+    ends = [as_jet(table(Jet(at, 1.0, 0.0))) for at in (0.0, np.nextafter(4.0, 0.0))]
+    assert abs(ends[0].rate - ends[1].rate) < 1e-12 and abs(ends[0].value - ends[1].value) < 1e-12
+    wide = np.concatenate([x[:-1] - 4.0, x, x[1:] + 4.0]), np.concatenate([y[:-1], y, y[1:]])
+    inside = np.linspace(0.0, 4.0, 101)
+    wanted = CubicSpline(x, y, bc_type="periodic") if kind == "cubic" else {
+        "akima": Akima1DInterpolator, "monotone": PchipInterpolator}[kind](*wide)
+    np.testing.assert_allclose(table(inside + 8.0), wanted(inside), atol=1e-12)
+    both = bc.Table((x, x), np.outer(y, y), kind=kind, extrapolate="periodic")
+    np.testing.assert_allclose(both(inside, inside[::-1] - 4.0), wanted(inside) * wanted(inside[::-1]), atol=1e-11)
+    few = bc.Table([0.0, 1.0, 2.0, 3.0], [0.0, 1.0, -1.0, 0.0], kind=kind, extrapolate="periodic")
+    rates = [as_jet(few(Jet(at, 1.0, 0.0))).rate for at in (0.0, np.nextafter(3.0, 0.0))]
+    assert abs(rates[0] - rates[1]) < 1e-12
+
+
+def test_masked_entries_are_missing():
+    with pytest.raises(bc.ModelError, match=r"the value at \(1\), entry 1, is nan: it is missing"):
+        bc.Table([0, 1, 2], np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False]), extrapolate="hold")
+
+
 def test_extrapolation_must_be_said(tmp_path):
     file = tmp_path / "damper.csv"
     file.write_text("0,1\n1,2\n")
@@ -244,6 +269,14 @@ def test_from_csv(tmp_path):
             bc.Table.from_csv(place, grid=place is grid, extrapolate="hold")
     with pytest.raises(bc.ModelError, match=r"cannot be read"):
         bc.Table.from_csv(tmp_path / "none.csv", extrapolate="hold")
+    file.write_text("Weg;Kraft\n0;-0,5\n2;1,5\n")
+    with pytest.raises(bc.ModelError, match=r"one column by the delimiter ','; read it with delimiter=';'"):
+        bc.Table.from_csv(file, x="Weg", y="Kraft", extrapolate="hold")
+    with pytest.raises(bc.ModelError, match=r"'-0,5' is no number; read it with decimal=','"):
+        bc.Table.from_csv(file, delimiter=";", extrapolate="hold")
+    assert bc.Table.from_csv(file, x="Weg", y="Kraft", delimiter=";", decimal=",", extrapolate="hold")(1.0) == 0.5
+    with pytest.raises(bc.ModelError, match=r"no column 1.5; there are 2"):
+        bc.Table.from_csv(file, y=1.5, delimiter=";", decimal=",", extrapolate="hold")
 
 
 # -- everywhere ---------------------------------------------------------------------------------------------------

@@ -199,11 +199,14 @@ class System(Machine):
         >>> float(result.loop_error.max()) < 1e-12
         True
         """
+        from bellcrank.simulate.fields import check_outputs
         from bellcrank.simulate.run import simulate  # a quarter of what importing all takes, and not all simulate
 
         if outputs is not None and file is not None:
             raise NotYetError("simulate: a run that goes to a file holds those of add_output alone; add it to the "
                               "mechanism, or call outputs() of the result")
+        if outputs is not None:
+            check_outputs(self, outputs)  # not after a long run
         made = simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
                         threads=threads, closing=closing, sensitivities=sensitivities)

@@ -52,6 +52,13 @@ class ReadyElements(StatefulElements):
                        exponent: float = 1.0, damping: Number = 0.0) -> Spring:
         """A gas spring between two points: `force` [N] at its full `length` [m], growing as the gas is compressed;
         `reach` [m] is the volume of gas divided by the area of the rod. See `bellcrank.mechanism.forces.gas_spring`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> ends = (m.ground, "bob", (0.6, 0, 0), (0, 0, 0))
+        >>> strut = m.add_gas_spring("strut", *ends, force=300.0, length=0.8, reach=0.9)
+        >>> round(float(bc.compile(m, backend="numpy").element_forces([0.3], [0.0])["strut"].force), 3)
+        385.714
         """
         what = f"gas spring {name!r}"
         spring = ready_made.gas_spring(what, force=force, length=length, reach=reach, exponent=exponent,
@@ -65,6 +72,13 @@ class ReadyElements(StatefulElements):
                       ) -> Spring:
         """Stops between two points that push when their distance is below `lower` and pull above `upper` [m], by
         ``stiffness d + progression d^3`` at the depth d, and damping; never the other way. See `add_limit` for joints.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> ends = (m.ground, "bob", (0.6, 0, 0), (0, 0, 0))
+        >>> stop = m.add_bump_stop("stop", *ends, lower=0.7, stiffness=1e4, progression=1e6)
+        >>> round(float(bc.compile(m, backend="numpy").element_forces([0.3], [0.0])["stop"].force), 6)
+        2000.0
         """
         what = f"bump stop {name!r}"
         stop = ready_made.bump_stop(what, lower=lower, upper=upper, stiffness=stiffness, progression=progression,
@@ -86,6 +100,15 @@ class ReadyElements(StatefulElements):
         valve: `opening` is a number or a law of the machine between -1 (feeds the rod) and 1 (feeds the head), None for
         shut;
         `gain` [m^3/(s sqrt(Pa))], `supply` and `tank` pressure [Pa]. Stiff: take "radau" or "radau5", or small steps.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> lift = m.add_hydraulic_cylinder("lift", m.ground, "bob", (0.6, 0, 0), (0, 0, 0), head_area=2e-4,
+        ...                                 rod_area=1e-4, closed=0.4, stroke=0.6, initial=(2e5, 1e5))
+        >>> system = bc.compile(m, backend="numpy")
+        >>> state = system.assemble(q={"hinge": 0.3})
+        >>> system.speed_names[1:], round(float(system.element_forces(state)["lift"].force), 9)
+        (('lift head.value', 'lift rod.value'), 30.0)
         """
         what = f"hydraulic cylinder {name!r}"
         if not isinstance(initial, (tuple, list)) or len(initial) != 2:
@@ -106,7 +129,14 @@ class ReadyElements(StatefulElements):
                         bore: Number = 0.0, shear_modulus: Number = 79e9, damping: Number = 0.0, rest: Number = 0.0,
                         coordinate: int | str | None = None) -> JointForce | JointSum:
         """A torsion bar, round or with a `bore`, on a joint coordinate or on the difference of two ({"left": 1,
-        "right": -1}, an anti-roll bar): dimensions [m], shear modulus [Pa]."""
+        "right": -1}, an anti-roll bar): dimensions [m], shear modulus [Pa].
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> bar = m.add_torsion_bar("bar", "hinge", length=0.5, diameter=0.01)
+        >>> round(float(bc.compile(m, backend="numpy").element_forces([0.1], [0.0])["bar"].force), 3)
+        -15.512
+        """
         bar = ready_made.torsion_bar(f"torsion bar {name!r}", length=length, diameter=diameter, bore=bore,
                                      shear_modulus=shear_modulus, damping=damping, rest=rest)
         return self._add_joint_force(name, joint, bar, coordinate)
@@ -115,7 +145,16 @@ class ReadyElements(StatefulElements):
                  damping: Number = 0.0, slack: Number = 0.0) -> JointForce | JointSum:
         """A belt or chain over two pulleys, {joint: radius [m]} with joints on one carrier: both turn the same way, or
         opposite ways where one radius is negative (a crossed belt). Each span has the `stiffness` [N/m] and only pulls;
-        a chain has `slack` [m] in place of a pretension. See `bellcrank.mechanism.forces.belt`."""
+        a chain has `slack` [m] in place of a pretension. See `bellcrank.mechanism.forces.belt`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.Mechanism("shafts")
+        >>> for name in ("motor", "drum"):
+        ...     shaft = m.add_joint(name, bc.Revolute("z"), m.ground, m.add_body(name, bc.Inertia.sphere(1.0, 0.1)))
+        >>> belt = m.add_belt("belt", {"motor": 0.1, "drum": 0.2}, stiffness=1e4, pretension=50.0)
+        >>> float(bc.compile(m, backend="numpy").element_forces([0.02, 0.0], [0.0, 0.0])["belt"].force)
+        -40.0
+        """
         what = f"belt {name!r}"
         if not isinstance(pulleys, Mapping) or len(pulleys) != 2:
             raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {pulleys!r}")
@@ -130,7 +169,16 @@ class ReadyElements(StatefulElements):
         current"``; the rotor's inertia [kg m^2] is felt at the joint times the square of the gear's ratio.
 
         `voltage` [V] is a number or a law of the machine; resistance [ohm], inductance [H], `constant` [N m/A], viscous
-        friction of the rotor [N m s/rad]."""
+        friction of the rotor [N m s/rad].
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> motor = m.add_dc_motor("motor", "hinge", voltage=12.0, resistance=2.0, inductance=1e-3, constant=0.05,
+        ...                        gear=20.0)
+        >>> system = bc.compile(m, backend="numpy")
+        >>> round(float(system.element_forces(system.assemble(u={"motor current": 3.0}))["motor"].force), 9)
+        3.0
+        """
         motor = ready_made.dc_motor(name, joint, voltage=voltage, resistance=resistance, inductance=inductance,
                                     constant=constant, gear=gear, friction=friction)
         rotor = ready_made.plain(f"motor {name!r}", "rotor_inertia", rotor_inertia, 0.0)
@@ -146,7 +194,16 @@ class ReadyElements(StatefulElements):
                   ) -> JointForce | JointSum:
         """Dry friction that truly sticks, up to a `capacity` [N or N m], a number or a law of the machine (a pedal, a
         normal force), on a joint coordinate or a sum of several. It gives by `reach` [m or rad] before it slides, and
-        damps that with a time constant `damping` [s]. How far it is bent is a state, ``"name bend"``."""
+        damps that with a time constant `damping` [s]. How far it is bent is a state, ``"name bend"``, 1 where it
+        slides.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> brake = m.add_brake("brake", "hinge", capacity=4.0)
+        >>> system = bc.compile(m, backend="numpy")
+        >>> float(system.element_forces(system.assemble(u={"brake bend": 0.5}))["brake"].force)
+        -2.0
+        """
         bristle = ready_made.bristle(name, capacity=capacity, reach=reach, damping=damping)
         self._free(f"brake {name!r}", bristle.bend)
         made = self.add_joint_force(name, joint, BristleForce(bristle), coordinate)
@@ -156,7 +213,17 @@ class ReadyElements(StatefulElements):
     def add_clutch(self, name: str, first: str, second: str, *, capacity: float | MachineLaw, reach: float = 1e-3,
                    damping: float = 1e-3) -> JointForce | JointSum:
         """A clutch between two shafts on one carrier, by their joints: friction that truly sticks against the
-        difference of their speeds; see `add_brake`."""
+        difference of their speeds; see `add_brake`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.Mechanism("shafts")
+        >>> for name in ("motor", "drum"):
+        ...     shaft = m.add_joint(name, bc.Revolute("z"), m.ground, m.add_body(name, bc.Inertia.sphere(1.0, 0.1)))
+        >>> clutch = m.add_clutch("clutch", "motor", "drum", capacity=5.0)
+        >>> system = bc.compile(m, backend="numpy")
+        >>> float(system.element_forces(system.assemble(u={"clutch bend": 1.0}))["clutch"].force)
+        -5.0
+        """
         for joint in (first, second):
             if not isinstance(joint, str):
                 raise ModelError(f"clutch {name!r}: joints go by their names, got {joint!r}")
@@ -167,7 +234,14 @@ class ReadyElements(StatefulElements):
     def add_rolling_resistance(self, name: str, joint: str, *, coefficient: float, radius: float,
                                load: float | MachineLaw, speed: float = 1e-2) -> JointForce | JointSum:
         """Rolling resistance of a wheel on its joint: the moment ``coefficient load radius`` [N m] against its turning;
-        the load [N] is a number or a law of the machine, such as ``lambda at: at.element("tyre").vector.z``."""
+        the load [N] is a number or a law of the machine, such as ``lambda at: at.element("tyre").vector.z``.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> rolling = m.add_rolling_resistance("rolling", "hinge", coefficient=0.01, radius=0.3, load=3000.0)
+        >>> float(bc.compile(m, backend="numpy").element_forces([0.0], [5.0])["rolling"].force)
+        -9.0
+        """
         law = ready_made.rolling_resistance(name, joint, coefficient=coefficient, radius=radius, load=load, speed=speed)
         return self.add_joint_force(name, joint, law)
 
@@ -196,6 +270,17 @@ class ReadyElements(StatefulElements):
         one across, slip is transient: how far the tread is bent are the states ``"name ahead"`` and ``"name across"``
         [m], and a standing wheel holds without creep. Without, slip is regularised below the speed `slowest` [m/s].
         See `bellcrank.mechanism.forces.tyre`; ``tyre.law.footprint(at)`` has load, camber and sliding for outputs.
+
+        >>> import bellcrank as bc
+        >>> m = bc.Mechanism("wheel")
+        >>> wheel = m.add_body("wheel", bc.Inertia.cylinder(15.0, 0.3, 0.2, "y"))
+        >>> free = m.add_joint("free", bc.Free(), m.ground, wheel)
+        >>> tyre = m.add_tyre("tyre", "wheel", radius=0.3, stiffness=2e5)
+        >>> rolls, slides = 10.0 / 0.3, -0.1
+        >>> found = bc.compile(m, backend="numpy").element_forces(
+        ...     [1, 0, 0, 0, 0, 0, 0.285], [0, rolls, 0, 10.0, slides, 0])["tyre"]
+        >>> found.vector.round(1) + 0.0
+        array([   0. ,  560.9, 3000. ])
         """
         law = ready_made.tyre(name, self.body(wheel).name, radius=radius, stiffness=stiffness, damping=damping, mu=mu,
                               slope=slope, model=model, c=c, e=e, slowest=slowest, half_length=half_length,

@@ -107,6 +107,12 @@ class ForceElements(JointForceElements):
 
         `wind` is the velocity of the air [m/s] in world axes; its entries are numbers, parameters or functions of time.
         Units: see `bellcrank.mechanism.forces.Drag`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> air = m.add_drag("air", "bob", coefficient=0.5, area=0.1, at=(0, 0, -1))
+        >>> bc.compile(m, backend="numpy").element_forces([0.0], [10.0])["air"].vector.round(9) + 0.0
+        array([ 0., -3.,  0.])
         """
         new_name(self._drags, name, "drag")
         what = f"drag {name!r}"
@@ -179,6 +185,12 @@ class ForceElements(JointForceElements):
         Three numbers each, along the axes of the first frame: `stiffness` [N/m] and `damping` [N s/m] against
         displacement, `turn_stiffness` [N m/rad] and `turn_damping` [N m s/rad] against rotation. How large rotations
         are measured, by "chord" or by "angle": see `bellcrank.mechanism.forces.Bushing`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> rubber = m.add_bushing("rubber", m.ground, "bob", turn_stiffness=(20.0, 0, 0), measure="chord")
+        >>> bc.compile(m, backend="numpy").element_forces([0.01], [0.0])["rubber"].torque.round(3) + 0.0
+        array([-0.2,  0. ,  0. ])
         """
         new_name(self._bushings, name, "bushing")
         what = f"bushing {name!r}"

@@ -125,7 +125,14 @@ class JointForceElements:
                          potential: Callable[[Number], Number] | None = None) -> JointForce | JointSum:
         """A spring and damper on a joint coordinate, or on a sum of several {joint: factor}: the joint force is
         ``-stiffness (q - rest) - damping u``; with ``potential(q)`` [J] in place of stiffness and rest, minus its
-        derivative, less ``damping u``."""
+        derivative, less ``damping u``.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> spring = m.add_joint_spring("spring", "hinge", stiffness=10.0, damping=2.0, rest=0.1)
+        >>> float(bc.compile(m, backend="numpy").element_forces([0.3], [0.5])["spring"].force)
+        -3.0
+        """
         along = self._spring_law(name, f"joint spring {name!r}", stiffness, damping, rest, None, potential, "rest")
         return self._add_joint_force(name, joint, along, coordinate)
 
@@ -157,7 +164,14 @@ class JointForceElements:
                      coordinate: int | str | None = None) -> JointForce | JointSum:
         """Friction on a joint coordinate or a sum of several: ``-coulomb tanh(u / speed) - viscous u``, with `static`
         friction above `coulomb` near zero speed if given. `speed` says where dry friction is fully there; the smaller,
-        the stiffer the equations. Units: see `bellcrank.mechanism.forces.Friction`."""
+        the stiffer the equations. Units: see `bellcrank.mechanism.forces.Friction`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> friction = m.add_friction("friction", "hinge", coulomb=2.0, viscous=0.1)
+        >>> float(bc.compile(m, backend="numpy").element_forces([0.0], [10.0])["friction"].force)
+        -3.0
+        """
         what = f"friction {name!r}"
         friction = Friction(number(what, "coulomb", coulomb, 0.0), number(what, "viscous", viscous, 0.0),
                             number(what, "speed", speed, 0.0, above=True),
@@ -172,7 +186,14 @@ class JointForceElements:
                   upper: Number | None = None, *, stiffness: Number, damping: Number = 0.0, onset: Number = 1e-3,
                   coordinate: int | str | None = None) -> JointForce | JointSum:
         """Compliant stops of a joint coordinate, or of a sum of several [m or rad]: inside them a spring and damper
-        push back and never pull. See `bellcrank.mechanism.forces.Limit`."""
+        push back and never pull. See `bellcrank.mechanism.forces.Limit`.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> stop = m.add_limit("stop", "hinge", upper=0.5, stiffness=1000.0)
+        >>> float(bc.compile(m, backend="numpy").element_forces([0.75], [0.0])["stop"].force)
+        -250.0
+        """
         what = f"limit {name!r}"
         ends = [None if x is None else number(what, label, x) for label, x in (("lower", lower), ("upper", upper))]
         if lower is None and upper is None:
@@ -219,6 +240,12 @@ class JointForceElements:
 
         `forward_dynamics` and what follows from it see the limited force; `bellcrank.analyze.actuator_forces` returns
         it. Inverse dynamics says what is needed, without limits. The joint is not cut to close loops.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> motor = m.add_actuator("motor", "hinge", 3.0)
+        >>> float(bc.compile(m, backend="numpy").element_forces([0.0], [1.0], {"hinge": 8.0})["motor"].force)
+        3.0
         """
         new_name(self._drives, name, "actuator")
         what = f"actuator {name!r}"

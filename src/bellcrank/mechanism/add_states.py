@@ -87,7 +87,10 @@ class StatefulElements(ForceElements):
         value, label = number(what, "initial", initial), _units(what, units)
         self._check_own(what, value)
         known = self._joints.get(name)
-        if known is None or not isinstance(known.joint, FirstOrder):  # files put them in their places beforehand
+        if known is not None and not isinstance(known.joint, FirstOrder):
+            raise ModelError(f"{what}: a joint is called so already, and states have joints of their names; give it "
+                             "another")
+        if known is None:  # files put them in their places beforehand
             self.add_joint(name, FirstOrder(label), "ground", self.add_body(name))
         self._states[name] = AddedState(name, rate, value, label)
         return self._states[name]

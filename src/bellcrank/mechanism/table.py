@@ -56,6 +56,8 @@ class Table:
 
     def __init__(self, points: npt.ArrayLike | Sequence[npt.ArrayLike], values: npt.ArrayLike, *,
                  extrapolate: str | None = None, kind: str = "linear", name: str = "") -> None:
+        if not isinstance(name, str):
+            raise ModelError(f"a table: its name is a text, got {name!r}")
         what = f"table {name!r}" if name else "a table"
         if extrapolate is None:
             raise ModelError(f"{what}: say what is beyond its points: extrapolate='hold' (the value at the end), "
@@ -83,14 +85,16 @@ class Table:
 
     @classmethod
     def from_csv(cls, path: str | Path, *, x: str | int = 0, y: str | int = 1, grid: bool = False, delimiter: str = ",",
-                 extrapolate: str | None = None, kind: str = "linear", name: str | None = None) -> Table:
+                 decimal: str = ".", extrapolate: str | None = None, kind: str = "linear", name: str | None = None
+                 ) -> Table:
         """A table from a file of numbers in columns: `x` and `y` are names of columns (of the first line) or their
         places. With `grid`, the file is a table of two arguments: its first line has the second argument, the first
-        column the first one. The name is that of the file unless one is given.
+        column the first one. Columns end at the `delimiter`; `decimal` is "," in numbers such as 0,5. The name is that
+        of the file unless one is given.
         """
         path = Path(path)
         label = path.stem if name is None else name
-        rows = _rows(path, delimiter, f"table {label!r}")
+        rows = _rows(path, delimiter, decimal, f"table {label!r}")
         if grid:
             head, body = rows[0], rows[1:]
             points: Any = [_cells(path, body, 0), [_cell(path, head, k) for k in range(1, len(head[1]))]]
@@ -212,6 +216,8 @@ def _labels(count: int) -> tuple[str, ...]:
 # -- what is given ----------------------------------------------------------------------------------------------------
 def _numbers(what: str, label: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     try:
+        if np.ma.is_masked(values):
+            values = np.ma.filled(np.ma.asarray(values).astype(float), np.nan)  # what is masked is missing
         return np.array(values, dtype=float)
     except (TypeError, ValueError) as error:
         rows: Any = values
@@ -262,8 +268,11 @@ def _check_period(what: str, table: npt.NDArray[np.float64]) -> None:
 _Row = tuple[int, list[str]]
 
 
-def _rows(path: Path, delimiter: str, what: str) -> list[_Row]:
-    """Lines that hold something, with their numbers."""
+def _rows(path: Path, delimiter: str, decimal: str, what: str) -> list[_Row]:
+    """Lines that hold something, with their numbers; decimal commas are points from here on."""
+    if not isinstance(delimiter, str) or len(delimiter) != 1 or decimal not in (".", ",") or decimal == delimiter:
+        raise ModelError(f"{what}: delimiter is one character, and decimal another, '.' or ',', got {delimiter!r} and "
+                         f"{decimal!r}")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             read = list(csv.reader((line for line in file), delimiter=delimiter))
@@ -271,11 +280,20 @@ def _rows(path: Path, delimiter: str, what: str) -> list[_Row]:
         raise ModelError(f"{what}: {path} cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ModelError(f"{what}: {path} is no text with columns ({error})") from None
-    rows = [(i, [cell.strip() for cell in row]) for i, row in enumerate(read, 1)
+    rows = [(i, [_pointed(cell.strip(), decimal) for cell in row]) for i, row in enumerate(read, 1)
             if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#")]
     if not rows:
         raise ModelError(f"{what}: {path} is empty")
+    other = next((c for c in ";\t|, " if len(rows[0][1]) == 1 and c in rows[0][1][0]), "")
+    if other:
+        raise ModelError(f"{what}: {path} has one column by the delimiter {delimiter!r}; read it with delimiter="
+                         f"{other!r}")
     return rows
+
+
+def _pointed(cell: str, decimal: str) -> str:
+    plain = cell.replace(",", ".", 1)
+    return plain if decimal == "," and _is_number(plain) else cell
 
 
 def _is_number(text: str) -> bool:
@@ -292,7 +310,7 @@ def _column(path: Path, head: list[str], key: str | int, named: bool) -> int:
             raise ModelError(f"{path}: no column called {key!r}; " + (
                 f"there are {', '.join(head)}{hint(key, head)}" if named else "the first line has no names"))
         return head.index(key)
-    if not 0 <= key < len(head):
+    if not isinstance(key, int) or not 0 <= key < len(head):
         raise ModelError(f"{path}: no column {key}; there are {len(head)}, counted from 0")
     return key
 
@@ -314,5 +332,7 @@ def _cell(path: Path, row: _Row, column: int) -> float:
     text = cells[column] if column < len(cells) else ""
     if not _is_number(text):
         what = f"{text!r} is no number" if text else "an entry is missing"
+        if _is_number(text.replace(",", ".", 1)):
+            what += "; read it with decimal=','"
         raise ModelError(f"{path}:{line}: column {column}: {what}")
     return float(text)

@@ -12,11 +12,12 @@ import xarray
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
+from bellcrank.mechanism.checks import triple
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.contact_results import places_on_record
 from bellcrank.simulate.element_fields import element_fields
-from bellcrank.simulate.fields import output_values
+from bellcrank.simulate.fields import check_outputs, output_values
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.system.kernels import Wrenches
 
@@ -102,7 +103,15 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
 
     def with_elements(self, *names: str) -> Self:
         """This result with what elements did as variables ``"strut.force"``, ``"strut.power"``, ...: for files and
-        plots. All of them, unless some are named. Cost: O(n + elements) a sample."""
+        plots. All of them, unless some are named. Cost: O(n + elements) a sample.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> _ = m.add_joint_spring("spring", "hinge", stiffness=10.0)
+        >>> run = bc.compile(m).simulate(([0.5], [0.0]), duration=0.1).with_elements()
+        >>> float(run["spring.force"][0])
+        -5.0
+        """
         if not names:
             system = self._machine("with_elements")
             mechanism = system.model.mechanism
@@ -124,6 +133,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         >>> run.outputs({"double": lambda at: 2.0 * at.q("hinge")}).double.values[0]
         np.float64(1.0)
         """
+        if laws is not None and not isinstance(laws, Mapping):
+            raise ModelError(f"outputs: a mapping {{name: law}} is needed, got {laws!r}")
         states = self._states(None, "outputs", needs_wrenches=False)
         declared = {o.name: o for o in states.system.model.mechanism.outputs}
         arrays = {}
@@ -133,7 +144,15 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         return xarray.Dataset(arrays)
 
     def with_outputs(self, laws: Laws | None = None) -> Self:
-        """This result with its outputs as variables: for files and plots."""
+        """This result with its outputs as variables: for files and plots.
+
+        >>> import bellcrank as bc
+        >>> run = bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), duration=0.1)
+        >>> "double" in run.with_outputs({"double": lambda at: 2.0 * at.q("hinge")})
+        True
+        """
+        if laws is not None:
+            check_outputs(self._machine("with_outputs"), laws)
         return self.assign(self.outputs(laws).data_vars)
 
     @by_topology
@@ -144,6 +163,12 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
 
         `body` is the one it acts on: the joint's child unless given; `axes` are "world" or the name of any body; the
         moment is about `point` in the frame of `body`, or about the joint's own place there. See `reactions`.
+
+        >>> import bellcrank as bc
+        >>> run = bc.compile(bc.load("pendulum")).simulate(([0.0], [0.0]), duration=0.1)
+        >>> load = run.joint_load("hinge", axes="bob", point=(0, 0.5, 0))
+        >>> load.isel(time=0).values.round(3) + 0.0  # its weight, and the moment of that about the point
+        array([-4.905,  0.   ,  0.   ,  0.   ,  0.   ,  9.81 ])
         """
         states = self._states(wrenches, "joint_load")
         system, q, u, _, t = states[:5]
@@ -154,6 +179,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         target = ends[1] if body is None else body
         if target not in ends:
             raise ModelError(f"joint_load: joint {joint!r} connects {ends[0]!r} and {ends[1]!r}, not {body!r}")
+        if point is not None:
+            point = triple(point, f"joint_load of {joint!r}: point")  # type: ignore[arg-type]
         raw = joint_reactions(states)[joint]  # on the child
         here = _pose(system, ends[1], q, t)
         own = (here[0][..., None, :, :] @ raw.reshape(*raw.shape[:-1], 2, 3, 1))[..., 0]

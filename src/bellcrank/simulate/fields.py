@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["CONTACTS", "DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "Field", "Layout",
-           "coordinate_units", "derive", "force_units", "layout_of", "output_values", "sample_dims", "speed_units"]
+           "check_outputs", "coordinate_units", "derive", "force_units", "layout_of", "output_values", "sample_dims",
+           "speed_units"]
 
 
 class Field(NamedTuple):
@@ -222,6 +223,32 @@ def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None 
         first.flat[sound[:len(sound) // 2]] = True
         one, other = (derive(system, t, np.where(some[..., None], q, np.nan), u, lanes) for some in (first, ~first))
         return {name: np.where(first, one[name], other[name]) for name in one}
+
+
+def check_outputs(system: Machine, laws: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Refuse outputs before anything is computed: names that results use themselves, and laws that look for parts which
+    are not there or give no number."""
+    if not isinstance(laws, Mapping):
+        raise ModelError(f"outputs are a mapping {{name: law}}, got {laws!r}")
+    at = machine_view(system.plans, system.neutral(), np.zeros(system.nu), 0.0)
+    batch = np.broadcast_shapes(*(np.shape(value) for value in system.model.values.values()))
+    for name, law in laws.items():
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"outputs: their names are texts, got {name!r}")
+        _free(name)
+        if not callable(law):
+            raise ModelError(f"output {name!r}: a law is a function of one argument, which shows the machine, got "
+                             f"{law!r}")
+        try:
+            with np.errstate(all="ignore"):
+                np.broadcast_to(np.asarray(law(at), dtype=float), batch)
+        except ModelError as error:
+            raise ModelError(f"output {name!r}: {error}") from None
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, BellcrankError):  # a state that a law does not cover is no mistake
+                raise ModelError(f"output {name!r}: it must return one number ({error})") from None
+        except (BellcrankError, ArithmeticError):
+            continue
 
 
 def output_values(system: Machine, t: Floats, q: Floats, u: Floats,
