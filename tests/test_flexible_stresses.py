@@ -294,6 +294,8 @@ def test_pictures(tmp_path: Path) -> None:
     system, state = held(bar(), (0, 0, -100.0), node="hand")
     figure = bc.analyze.draw_deflection(system, state, "rod")
     assert [axes.get_ylabel() for axes in figure.axes[1:]] == ["von Mises [MPa]"]
+    known = bc.analyze.stresses(system, state, "rod").von_mises / 1e6
+    assert 0.5 * known.max() < figure.axes[1].get_ylim()[1] < 1.001 * known.max()
     assert len(bar().plot_modes(2).axes) == 2
     with pytest.raises(bc.FileError, match="cannot be written"):
         bar().plot_modes(1, file=tmp_path / "nowhere" / "bar.png")

@@ -187,6 +187,23 @@ def test_what_cannot_be_reached_stays_closed() -> None:
     assert posture.error() < 1e-8
 
 
+def test_dead_points_are_not_jumped_over() -> None:
+    """A slide whose crank is almost stretched: to move it on would turn the crank by many turns."""
+    m = bc.load("slider_crank")
+    m.add_actuator("push", "slide", 1.0)
+    system = bc.compile(m, backend="numpy")
+    posture = Posture(system, system.assemble(q={"crank": 1.2}).q, length=0.1)
+    assert [s.name for s in posture.sliders] == ["slide.slide"]
+    for angle in (1e-3, 2e-2):
+        for way in (0.1, -0.1):
+            begin = system.assemble(q={"crank": angle}).q
+            posture.put(begin, 0.0)
+            wanted = float(posture.values()[0]) + way
+            there = posture.move(0, wanted)
+            assert posture.error() < 1e-9 and np.abs(posture.q - begin).max() < 3.0
+            assert not there or abs(posture.values()[0] - wanted) < 1e-8
+
+
 def test_ranges_of_files_bound_sliders(tmp_path: Path) -> None:
     """Of URDF files, and of model files that were made of them; nothing acts there."""
     (tmp_path / "arm.urdf").write_text("""<robot name="arm"><link name="base"/><link name="arm"><inertial>

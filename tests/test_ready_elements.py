@@ -11,7 +11,7 @@ import bellcrank as bc
 from bellcrank.mechanism.forces.belt import Belt
 from bellcrank.mechanism.forces.bump_stop import BumpStop
 from bellcrank.mechanism.forces.gas_spring import GasSpring
-from bellcrank.mechanism.forces.tyre import brush, magic_formula
+from bellcrank.mechanism.forces.tyre import brush, magic_formula, trail
 
 
 @pytest.mark.parametrize(("element", "damping"), [
@@ -198,6 +198,19 @@ def test_tyre_formulas():
     for formula in (lambda s: brush(s, 2e4, 900.0), lambda s: magic_formula(s, 2e4, 900.0, 1.65, 0.0)):
         assert abs(formula(1e-7) / 1e-7 - 2e4) < 20.0 and formula(1e-7) > 0.0
         assert max(formula(s) for s in np.linspace(0, 1, 200).tolist()) <= 900.0 + 1e-9
+
+
+def test_a_brush_is_the_sum_of_its_bristles():
+    """Force and trail are integrals over the contact: bristles that bend from its front edge on, and slide where the
+    parabolic pressure holds them no more."""
+    a, load, mu, slope = 0.06, 900.0, 0.8, 2e4
+    edges = np.linspace(-a, a, 200_001)
+    x = 0.5 * (edges[1:] + edges[:-1])
+    pressure, stiffness = 0.75 * load / a * (1.0 - (x / a) ** 2), slope / (2.0 * a * a)
+    for slip in (0.01, 0.05, 0.1, 0.2):
+        push = np.minimum(stiffness * slip * (a - x), mu * pressure) * np.diff(edges)
+        assert abs(brush(slip, slope, mu * load) / push.sum() - 1.0) < 1e-6
+        assert abs(trail(slip, slope, mu * load, a) + (x * push).sum() / push.sum()) < 1e-7
 
 
 @pytest.mark.parametrize("exponent", [1.0, 1.4])

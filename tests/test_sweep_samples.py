@@ -74,6 +74,19 @@ def test_drawn_latin_hypercubes_have_one_run_in_every_range(runs: int) -> None:
     assert runs < 60 or (places[:, 0] != places[:, 1]).mean() > 0.9
 
 
+def test_drawn_samples_stay_what_they_were() -> None:
+    """Studies are resumed years later: the same seed means the same runs."""
+    rows = bc.drawn_samples({"x": (0.0, 16.0)}, 16, method="latin_hypercube", seed=3).rows(0, 4)
+    assert np.floor(rows[:, 0]).tolist() == [4.0, 12.0, 9.0, 8.0]
+
+
+def test_ends_of_distributions_are_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (0.0, 1.0):
+        monkeypatch.setattr("bellcrank.studies.drawn_samples._random",
+                            lambda columns, runs, seed, first, last, x=place: np.full((last - first, columns), x))
+        assert np.isfinite(bc.drawn_samples({"x": "normal(0, 1)"}, 4).rows(0, 4)).all()
+
+
 def test_sweeps_of_drawn_samples(tmp_path: Path) -> None:
     """The same as of a table, at every point of a grid, and from a store; another seed is another study."""
     drawn, table = (make({"q.hinge": (0.1, 1.0)}, 50, seed=2) for make in (bc.drawn_samples, bc.random_samples))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,14 @@ def test_struts_lead_where_the_mass_does_not_reach() -> None:
     assert [s.size[1] for s in body_shapes(None, ends, 0.02, 1.0)] == [1.0]
 
 
+def test_struts_to_blocks() -> None:
+    """Where a point is half a thickness outside a block or nearer, none is wanted."""
+    inertia = bc.Inertia.box(2.0, (0.1, 0.4, 0.25))
+    mass = mass_shape(inertia.mass, inertia.com, inertia.inertia)
+    for away, shapes in ((0.05 + 0.009, 1), (0.05 + 0.012, 2)):
+        assert len(body_shapes(mass, [np.array([away, 0.1, 0.0])], 0.02, 1.0)) == shapes
+
+
 def test_turns() -> None:
     rng = np.random.default_rng(3)
     for direction in (*rng.normal(size=(5, 3)), np.array([0.0, 0.0, -1.0])):
@@ -111,6 +120,45 @@ def test_frames_are_limited() -> None:
     assert len(chosen_frames(5.0 * times, 3000, 60.0)) == 601
     assert len(chosen_frames(times, 50, 60.0)) == 50
     assert chosen_frames(times[:3], 50, 60.0).tolist() == [0, 1, 2]
+    uneven = np.cumsum(np.random.default_rng(2).random(500))
+    grid = np.linspace(uneven[0], uneven[-1], 50)
+    nearest = np.abs(grid[:, None] - uneven).argmin(axis=1)
+    assert chosen_frames(uneven, 50, 60.0).tolist() == np.unique(nearest).tolist()
+
+
+def test_curves_that_do_not_change_are_left_out() -> None:
+    still = bc.compile(bc.load("pendulum"), backend="numpy")
+    run = still.simulate(([0.0], [0.0]), duration=0.02, step=0.01)
+    assert not [c for c in scene_of(run).tracks[0].curves if c.group == "energy"]
+    moves = still.simulate(([0.5], [0.0]), duration=0.02, step=0.01)
+    assert {c.name for c in scene_of(moves).tracks[0].curves if c.group == "energy"} >= {"kinetic", "gravity"}
+
+
+def test_moments_that_are_rounding_are_not_packed(run: bc.Result) -> None:
+    scene = scene_of(run, forces=True)
+    force, length = scene.scales[0], 0.01
+    scene = replace(scene, models=(replace(scene.models[0], length=length),))
+    for size, seen in ((2e-7, False), (2e-5, True)):
+        arrows = tuple(replace(a, moment=np.full_like(a.moment, size * force * length))
+                       for a in scene.tracks[0].arrows[:1])
+        some = replace(scene, tracks=(replace(scene.tracks[0], arrows=arrows),))
+        assert ("moment" in unpacked(some)[0]["tracks"][0]["arrows"][0]) == seen
+
+
+def test_arrows_of_contacts_stand_where_they_act() -> None:
+    """On the body, in its axes, in the middle of what it has touched with; on the first where the second is ground."""
+    m = bc.Mechanism("ball")
+    ball = m.add_body("ball", bc.Inertia.sphere(1.0, 0.2))
+    m.add_joint("free", bc.Free(), m.ground, ball)
+    m.add_shape(ball, bc.Sphere(0.2), role="collision", name="ball")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="floor")
+    m.add_contact("rests", "ball", "floor", stiffness=1e4)
+    system = bc.compile(m, backend="numpy")
+    turn = np.array([np.cos(0.3), np.sin(0.3), 0.0, 0.0])
+    run = system.simulate(([*turn, 0.5, 0.0, 0.199], np.zeros(6)), duration=0.002, step=0.001)
+    arrow, = (a for a in scene_of(run, forces=True).tracks[0].arrows if a.name == "rests")
+    assert arrow.body == 1 and (arrow.force[:, 2] > 5.0).all()
+    assert np.allclose(turned(turn, arrow.point), (0.0, 0.0, -0.1995), atol=2e-3)
 
 
 def test_refusals() -> None:
