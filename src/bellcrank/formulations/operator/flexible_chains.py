@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import bellcrank.formulations.operator.closed_chains as closed_chains
 from bellcrank.formulations.common.flexible_links import ModalLoad, inward_node_load
 from bellcrank.formulations.common.row_loads import Load, row_loads, row_values
 from bellcrank.formulations.common.small_systems import solve_multipliers, solve_positive
-from bellcrank.formulations.operator import closed_chains
 from bellcrank.formulations.operator.closed_chains import LinkResponse
 from bellcrank.formulations.operator.tree_recursion import (
     Articulation,

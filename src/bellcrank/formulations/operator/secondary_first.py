@@ -31,10 +31,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+import bellcrank.formulations.operator.closed_chains as closed_chains
 from bellcrank.formulations.common.row_loads import row_loads, row_values
 from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive, solve_positive_columns
 from bellcrank.formulations.dense import mass_matrix
-from bellcrank.formulations.operator import closed_chains
 from bellcrank.formulations.operator.closed_chains import LinkResponse, bias_free, respond, row_admittance
 from bellcrank.formulations.operator.flexible_chains import constrained_flexible_dynamics
 from bellcrank.formulations.operator.tree_recursion import inverse_dynamics, inward_articulation
