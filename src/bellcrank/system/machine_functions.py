@@ -29,7 +29,7 @@ from bellcrank.system.derivatives import Derivatives
 from bellcrank.system.element_states import ElementForces
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
-from bellcrank.system.model import Model
+from bellcrank.system.machine_coordinates import MachineCoordinates
 from bellcrank.system.state_methods import method_doors, of_arrays, of_motion, of_position
 
 __all__ = ["Machine"]
@@ -37,18 +37,15 @@ __all__ = ["Machine"]
 _ORIGIN = (0.0, 0.0, 0.0)
 
 
-class Machine:
+class Machine(MachineCoordinates):
     """What a `System` computes at a state, and machines that differ a little. Runs need no more than this.
 
     It is immutable and made of three parts: `model` is what was compiled (mechanism, tree, method, options), `kernels`
     are its functions as compiled code, `plans` know how its loops are taken apart.
     """
 
-    model: Model  #: what was compiled
     kernels: Kernels  #: its functions as callables
     plans: LoopPlans  #: its loops
-    nq: int  #: number of coordinates
-    nu: int  #: number of speeds
 
     def __init__(self, kernels: Kernels, plans: LoopPlans | None = None) -> None:
         model, plans = kernels.model, plans or LoopPlans(kernels)
@@ -71,7 +68,7 @@ class Machine:
     def __copy__(self) -> Self:
         return self.with_parameters()
 
-    # -- names and sizes ------------------------------------------------------------------------
+    # -- loops and freedoms ---------------------------------------------------------------------
     @property
     def dof(self) -> int:
         """Degrees of freedom: speeds that are not prescribed, less the independent constraints of the loops."""
@@ -79,59 +76,9 @@ class Machine:
         return free - len(self.plans.general().kept) if self.model.tree.looped else free
 
     @property
-    def joint_names(self) -> tuple[str, ...]:
-        """The joints that have coordinates, in the order they were added; those that were cut have none."""
-        return self.model.configuration.joint_names
-
-    @property
-    def body_names(self) -> tuple[str, ...]:
-        """All bodies but the ground, in the order they were added."""
-        return self.model.body_names
-
-    @property
-    def coordinate_names(self) -> tuple[str, ...]:
-        """Names of the entries of q, such as ``hip.angle``."""
-        return self.model.configuration.coordinate_names
-
-    @property
-    def speed_names(self) -> tuple[str, ...]:
-        """Names of the entries of u, udot and tau."""
-        return self.model.configuration.speed_names
-
-    @property
     def loops(self) -> tuple[str, ...]:
         """Names of what closes loops: cut joints, then other constraints and couplers."""
         return loop_errors.loop_names(self.plans)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Current values of the parameters."""
-        return dict(self.model.values)
-
-    # -- configuration space --------------------------------------------------------------------
-    def neutral(self) -> Floats:
-        """q with every joint at its zero position."""
-        return self.model.configuration.neutral()
-
-    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
-                     ) -> tuple[Floats, Floats]:
-        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
-        return self.model.configuration.random_state(rng, size)
-
-    @of_arrays
-    def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
-        """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
-        return self.model.configuration.integrate(q, du)
-
-    @of_arrays
-    def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
-        """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
-        return self.model.configuration.difference(q0, q1)
-
-    @of_arrays
-    def normalize(self, q: npt.ArrayLike) -> Floats:
-        """q with unit quaternions."""
-        return self.model.configuration.normalize(q)
 
     # -- dynamics -------------------------------------------------------------------------------
     @of_motion("forward_dynamics")

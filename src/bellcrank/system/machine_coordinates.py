@@ -1,0 +1,72 @@
+"""What the numbers of a machine's states mean: names, sizes, and the space of positions, in which nothing acts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats
+from bellcrank.system.model import Model
+from bellcrank.system.state_methods import of_arrays
+
+__all__ = ["MachineCoordinates"]
+
+
+class MachineCoordinates:
+    """Coordinates and speeds of a compiled machine, and the values of its parameters."""
+
+    model: Model  #: what was compiled
+    nq: int  #: number of coordinates
+    nu: int  #: number of speeds
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints that have coordinates, in the order they were added; those that were cut have none."""
+        return self.model.configuration.joint_names
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """All bodies but the ground, in the order they were added."""
+        return self.model.body_names
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the entries of q, such as ``hip.angle``."""
+        return self.model.configuration.coordinate_names
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        """Names of the entries of u, udot and tau."""
+        return self.model.configuration.speed_names
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Current values of the parameters."""
+        return dict(self.model.values)
+
+    # -- configuration space --------------------------------------------------------------------
+    def neutral(self) -> Floats:
+        """q with every joint at its zero position."""
+        return self.model.configuration.neutral()
+
+    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
+                     ) -> tuple[Floats, Floats]:
+        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
+        return self.model.configuration.random_state(rng, size)
+
+    @of_arrays
+    def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:
+        """q after moving with the constant speeds `du` for unit time (``u * dt`` for a step)."""
+        return self.model.configuration.integrate(q, du)
+
+    @of_arrays
+    def difference(self, q0: npt.ArrayLike, q1: npt.ArrayLike) -> Floats:
+        """The constant speeds that lead from q0 to q1 in unit time, shape (..., nu)."""
+        return self.model.configuration.difference(q0, q1)
+
+    @of_arrays
+    def normalize(self, q: npt.ArrayLike) -> Floats:
+        """q with unit quaternions."""
+        return self.model.configuration.normalize(q)
