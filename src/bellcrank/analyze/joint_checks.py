@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.joints.joint import Joint
@@ -21,8 +21,6 @@ from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.spatial import Vector
 
 __all__ = ["check_joint"]
-
-Floats = npt.NDArray[np.float64]
 
 #: step of central differences, what they and plain arithmetic may be off by, and how many positions are tried
 _STEP, _ROUGH, _EXACT, _TIMES = 1e-5, 1e-6, 1e-9, 5

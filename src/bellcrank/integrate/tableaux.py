@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
+
+from bellcrank.arrays import Floats
 
 __all__ = ["Collocation", "Explicit", "StiffRadau", "dop853", "dopri5", "gauss", "radau", "rk4", "rk8", "stiff_radau"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

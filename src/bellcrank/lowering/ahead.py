@@ -18,7 +18,6 @@ from bellcrank.lowering.link_kinds import RolledProgram
 __all__ = ["laned"]
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: columns of the table that are meant here: kind, and start of the numbers
 _KIND, _NUMBERS = 1, 2

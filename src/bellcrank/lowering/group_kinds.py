@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.lowering.base_shapes import shapes_for
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
 from bellcrank.lowering.group import (
@@ -50,7 +51,6 @@ from bellcrank.topology.tree import Closure, Tree, unpack_link
 __all__ = ["few_kinds", "roll_groups"]
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 _GENERIC = 3
 #: the column of `number_pattern` that tells whether a link has mass

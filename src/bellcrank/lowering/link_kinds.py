@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
 from bellcrank.lowering.link import Link, World
@@ -27,7 +28,6 @@ __all__ = ["RolledProgram", "carried", "edge_buffers", "link_codes", "link_value
            "same_entry", "used_numbers", "with_ahead"]
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: more kinds than this and zeros among the numbers are no longer exploited
 MAX_KINDS = 10

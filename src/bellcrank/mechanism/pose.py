@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["IDENTITY_ROWS", "Pose"]
-
-Floats = npt.NDArray[np.float64]
 
 IDENTITY_ROWS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 

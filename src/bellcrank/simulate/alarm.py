@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.fixed import Failure, FixedRun
 from bellcrank.simulate.reference import ReferenceRun
 
 __all__ = ["Alarm"]
-
-Floats = npt.NDArray[np.float64]
 
 #: motion in one step [rad or m] that is suspicious, by itself or where speeds have grown that much
 _FAR, _SOME, _GROWN = np.pi, 0.1, 1e3

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.loops.loop_paths import paths_between
 from bellcrank.lowering.element_loads import closing_motion
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["CutJoint", "closing_joints", "cut_joint", "given_wrenches", "limited", "numbers", "spread", "tree_forces",
            "unknown_joint", "unlimited"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

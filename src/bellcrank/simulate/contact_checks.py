@@ -6,8 +6,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.contact.contact_material import Unyielding
 from bellcrank.mechanism.geometry.height_field import HeightField
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["check_contacts"]
-
-Floats = npt.NDArray[np.float64]
 
 #: share of the smaller shape by which shapes may overlap at the start of a run: rigid ones, and compliant ones
 RIGID, SOFT = 1e-3, 0.25

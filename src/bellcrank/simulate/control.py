@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bellcrank.arrays import by_name, flat
+from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "force_rows", "named", "wrench_rows"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Named(Sequence[Number]):

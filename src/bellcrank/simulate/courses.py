@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.loops.closer import State
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Course", "Piece"]
-
-Floats = npt.NDArray[np.float64]
 
 #: seconds of work between two looks at the keyboard, and numbers of samples kept until they are written
 _PIECE, _NUMBERS = 0.1, 4_000_000

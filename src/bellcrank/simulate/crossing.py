@@ -21,8 +21,8 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.closer import Target, project
 from bellcrank.loops.tolerances import RANK
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Crossing", "Passage", "at_rest", "weak"]
-
-Floats = npt.NDArray[np.float64]
 
 #: constraints that have so little of their independence left cost digits: such stretches are crossed
 SHRUNK = 0.12

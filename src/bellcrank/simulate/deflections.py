@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Deflections"]
 
-Floats = npt.NDArray[np.float64]
 #: displacements of nodes beyond this part of the body's extent, and rotations [rad] beyond this, are too large
 _MOVED, _TURNED = 0.15, 0.4
 

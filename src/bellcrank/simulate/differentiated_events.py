@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.derivatives.rates import thrown_with_jacobian
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
 from bellcrank.loops.closer import State
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Passed", "check_event", "expressions_at", "through"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Passed(NamedTuple):

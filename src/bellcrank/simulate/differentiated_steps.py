@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.derivatives.rates import corrected_with_jacobian, rates_with_jacobian
 from bellcrank.errors import NotYetError, StateError
 from bellcrank.integrate.tableaux import Collocation, Explicit
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Acting", "DifferentiatedSteps", "Leaf", "Moved"]
 
-Floats = npt.NDArray[np.float64]
 #: (input, entry)
 Leaf = tuple[str, int]
 #: rounds of Newton's method at most

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.loops.closer import Target, project
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.function import Function
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Equations"]
-
-Floats = npt.NDArray[np.float64]
-
 
 #: wrenches of springs between distant links are compiled up to this many traced operations
 SPRING_NODES = 400_000

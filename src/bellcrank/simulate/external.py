@@ -9,16 +9,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError
 from bellcrank.simulate.fixed import Failure
 from bellcrank.simulate.interrupt import asked
 from bellcrank.simulate.reference import Rhs
 
 __all__ = ["SCIPY", "SUNDIALS", "ExternalRun"]
-
-Floats = npt.NDArray[np.float64]
 
 SCIPY = ("RK23", "RK45", "DOP853", "Radau", "BDF", "LSODA")
 SUNDIALS = ("BDF", "Adams")

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import SingularError
 from bellcrank.loops.null_space import solve_kkt
 from bellcrank.system.loop_errors import loop_jacobian
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Impulse", "impulse"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Impulse(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.simulate.machine import Code, packed
 from bellcrank.simulate.steppers import Integrator, adaptive_parts
 
 __all__ = ["LaneStepper", "LanesReached"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

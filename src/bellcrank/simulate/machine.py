@@ -13,6 +13,7 @@ from functools import cache, partial
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.derivatives.rates import rates_jacobian
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Scalar
@@ -24,7 +25,6 @@ from bellcrank.topology.tree import Tree
 
 __all__ = ["Code", "fill", "make_code", "packed", "unpacked"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: exact Jacobians are compiled up to this many operations; larger ones are made by differences

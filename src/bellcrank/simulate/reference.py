@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.loops.closer import Target, project
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["ReferenceRun", "Rhs"]
-
-Floats = npt.NDArray[np.float64]
 
 #: speeds of a machine that is brought to the nearest closed state in every stage, by methods without plans
 _FEW = 20

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.machine import Code, packed
 from bellcrank.simulate.steppers import FixedStepper, StepsTaken
@@ -15,7 +16,6 @@ from bellcrank.target.backend import ForeignArrays
 
 __all__ = ["ResidentStates"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

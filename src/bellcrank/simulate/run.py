@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.simulate.account import DRIFT, ROUGHLY
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SimulationWarning", "recorded", "simulate"]
 
-Floats = npt.NDArray[np.float64]
 #: told (seconds done, duration); one with a method `samples` also gets times, coordinates, speeds, joint forces (or
 #: nothing) of a single state as they come, the machine, and whether wrenches from outside act
 Progress = Callable[[float, float], object]

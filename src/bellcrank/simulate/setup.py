@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bellcrank.arrays import check_finite, flat
+from bellcrank.arrays import Floats, check_finite, flat
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Setup"]
-
-Floats = npt.NDArray[np.float64]
 
 #: what may be said of closing: loops in position and velocity after every step; dependent speeds from independent
 #: ones in every evaluation, positions left alone; nothing

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bellcrank.arrays import check_unmasked
+from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import StateError
 
 __all__ = ["MOST_SAMPLES", "MOST_STEPS", "MOST_TIME", "available_memory", "check_count", "check_room", "check_samples",
            "grid", "positive"]
-
-Floats = npt.NDArray[np.float64]
 
 #: numbers of steps and of samples, and a time [s], that are beyond anything meant: clocks of 53 bits cannot tell steps
 #: apart any more, files count samples with 31 bits

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.simulate.fields import speed_units
 from bellcrank.simulate.fixed import FixedRun
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["StepCheck"]
-
-Floats = npt.NDArray[np.float64]
 
 #: turn in one step [rad] that calls for a look
 _TURN = 0.2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.crossing import Crossing, at_rest, weak
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
 
 __all__ = ["LIMIT", "StateRun", "VaryingRun"]
-
-Floats = npt.NDArray[np.float64]
 
 #: steps between returns to Python
 LIMIT = 2000

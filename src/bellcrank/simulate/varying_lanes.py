@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, SingularError
 from bellcrank.simulate.crossing import weak
 from bellcrank.simulate.equations import Equations
@@ -23,7 +24,6 @@ from bellcrank.simulate.varying import LIMIT, StateRun, VaryingRun
 
 __all__ = ["VaryingLanes"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

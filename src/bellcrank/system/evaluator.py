@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import SlowWarning
 from bellcrank.lowering.alike import halves_of
 from bellcrank.lowering.choose import (
@@ -39,8 +39,6 @@ from bellcrank.topology.tree import Tree
 
 __all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "TracedEvaluator",
            "counting_evaluator", "read_inputs", "warn_of_interpretation"]
-
-Floats = npt.NDArray[np.float64]
 
 #: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
 WHOLE_SPEEDS = 24

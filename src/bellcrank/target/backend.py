@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.target.kernel_source import KernelSource
 from bellcrank.target.program import DriverLayout, Program
 
@@ -37,7 +38,6 @@ __all__ = [
     "libraries",
 ]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.scalar.graph import Number, Scalar, digest
 from bellcrank.schedule.rolled_plan import Plan
 from bellcrank.target.calling import Body
@@ -27,7 +28,6 @@ LONG = 6_000
 LARGE = 60_000
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
+
 __all__ = ["Sides", "link_frames", "placements", "snap"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _TINY = 1e-15
 

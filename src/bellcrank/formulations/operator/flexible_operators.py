@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink
 from bellcrank.lowering.looped import LoopedDirect
@@ -32,8 +32,6 @@ from bellcrank.mechanism.flexible.component_modes import rigid_motions
 from bellcrank.spatial import Motion, Transform, Vector
 
 __all__ = ["FlexibleOperators", "flexible_operators"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

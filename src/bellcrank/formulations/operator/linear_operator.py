@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 
-__all__ = ["Apply", "BlockDiagonal", "Floats", "Operator", "Space"]
+__all__ = ["Apply", "BlockDiagonal", "Operator", "Space"]
 
-Floats = npt.NDArray[np.float64]
 Apply = Callable[[Floats], Floats]
 #: a space of stacked vectors: its name and shape
 Space = tuple[str, tuple[int, ...]]

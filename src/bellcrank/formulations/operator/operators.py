@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.formulations.operator.linear_operator import BlockDiagonal, Floats, Operator, Space
+from bellcrank.arrays import Floats
+from bellcrank.formulations.operator.linear_operator import BlockDiagonal, Operator, Space
 from bellcrank.formulations.operator.tree_recursion import Articulation, inward_articulation
 from bellcrank.lowering.link import Link
 from bellcrank.schedule.sweeps import Direct

@@ -56,14 +56,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, SingularError, hint
 from bellcrank.formulations.operator.linear_operator import BlockDiagonal, Operator
 from bellcrank.formulations.operator.operators import SpatialOperators
 from bellcrank.topology.tree import Tree
 
 __all__ = ["FreeHalves", "Half", "Pair", "Partition", "Rows"]
-
-Floats = npt.NDArray[np.float64]
 
 #: a pivot of A Lambda A* this small, relative to what rounding is relative to, means that the row is redundant
 _DEPENDENT = 1e-12

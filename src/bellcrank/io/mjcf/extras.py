@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.io.mjcf.sites import site_pose
 from bellcrank.mechanism.joints import quaternion
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_keyframes", "read_sites"]
 
-Floats = npt.NDArray[np.float64]
 _FREE, _BALL = 0, 1
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError
 from bellcrank.io.common.mesh_finder import MeshFinder
 from bellcrank.io.common.shape_records import ShapePlacer
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GeomFacts", "MeshFacts", "Surface", "read_shapes"]
 
-Floats = npt.NDArray[np.float64]
 #: groups of geoms that viewers of MuJoCo show unless told otherwise
 _SHOWN = 2
 #: the color of geoms for which none is given

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.io.mjcf.activations import ActivationRate
 from bellcrank.mechanism.inertia import Inertia
@@ -29,7 +29,6 @@ from bellcrank.topology.spanning_tree import Topology, spanning_tree
 
 __all__ = ["BodyLayout", "MjcfJoint", "PlacedBody", "floats", "layout_of"]
 
-Floats = npt.NDArray[np.float64]
 _CLOSING = (Spherical, Revolute, Weld)
 
 

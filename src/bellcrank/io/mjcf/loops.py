@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.io.mjcf.polynomial import Polynomial
 from bellcrank.io.mjcf.sites import rotation, site_pose, tendon_sites
 from bellcrank.mechanism.constraints import Distance
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_equalities", "tendon_joints"]
 
-Floats = npt.NDArray[np.float64]
 _NEAR = 1e-9
 _TAGS = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")
 

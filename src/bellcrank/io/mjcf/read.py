@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.io.common.kept_ranges import with_ranges
 from bellcrank.io.common.names import unused
@@ -26,8 +26,6 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["MjcfReader", "load_mjcf", "read_mjcf"]
-
-Floats = npt.NDArray[np.float64]
 
 FREE, BALL, SLIDE, HINGE = range(4)
 _KINDS = ("free", "ball", "slide", "hinge")

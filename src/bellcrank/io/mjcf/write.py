@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 
 from bellcrank.errors import BellcrankWarning, ModelError
 from bellcrank.io.common.atomic import write_text
@@ -25,7 +24,6 @@ from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["mjcf_text", "write_mjcf"]
 
-Floats = npt.NDArray[np.float64]
 #: MuJoCo refuses moving bodies with less mass or inertia
 _LEAST = 2e-15
 

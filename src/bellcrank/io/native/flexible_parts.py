@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import bellcrank.io.native.flexible_schema as schema
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
@@ -16,7 +16,6 @@ from bellcrank.mechanism.flexible.stress_modes import StressModes
 
 __all__ = ["dump_flexible", "read_flexible"]
 
-Floats = npt.NDArray[np.float64]
 #: the arrays of `ShapeIntegrals`, and their shapes for k modes
 _INTEGRALS = {"first": "33", "first_rates": "k33", "second": "33", "second_rates": "k33", "second_curves": "kk33",
               "linear": "3k", "angular": "3k", "angular_rates": "k3k", "modal": "kk", "moment": "3"}

@@ -15,15 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 from bellcrank.mechanism.flexible.section_points import SectionPoint, rectangle_points, round_points
 
 __all__ = ["BeamElements", "BeamSection"]
 
-Floats = npt.NDArray[np.float64]
 _AT, _WEIGHT = np.polynomial.legendre.leggauss(6)
 
 

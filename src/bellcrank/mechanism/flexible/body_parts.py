@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.arrays import Floats
+from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
 from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 
-__all__ = ["Floats", "check_symmetric", "craig_bampton", "normal_modes", "rigid_motions", "tie_faces"]
+__all__ = ["check_symmetric", "craig_bampton", "normal_modes", "rigid_motions", "tie_faces"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 #: up to so many degrees of freedom all eigenvalues are computed at once
 _DENSE = 300

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
-from bellcrank.mechanism.flexible.shape_integrals import Floats
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

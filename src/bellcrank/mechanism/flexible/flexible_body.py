@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.flexible.beam_elements import BeamSection
 from bellcrank.mechanism.flexible.beam_modes import beam_parts
@@ -20,7 +21,7 @@ from bellcrank.mechanism.flexible.matrix_files import matrix_of
 from bellcrank.mechanism.flexible.mesh_body import Interfaces, solid_parts
 from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
-from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.mechanism.flexible.stiffening import Stiffening
 from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes, given_stresses
 

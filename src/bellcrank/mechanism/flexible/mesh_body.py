@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.body_parts import BodyParts
 from bellcrank.mechanism.flexible.reduced_body import reduced_parts
-from bellcrank.mechanism.flexible.shape_integrals import Floats
 from bellcrank.mechanism.flexible.solid_elements import (
     elastic_matrix,
     mesh_parts,

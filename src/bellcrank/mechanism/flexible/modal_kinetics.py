@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.arrays import Floats
+from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import ArticulatedInertia, Force, Matrix3, Motion, Symmetric3, Vector
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.flexible.body_parts import BodyParts
 from bellcrank.mechanism.flexible.component_modes import (
@@ -17,7 +18,7 @@ from bellcrank.mechanism.flexible.component_modes import (
     rigid_motions,
     tie_faces,
 )
-from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes
 
 __all__ = ["reduced_parts"]

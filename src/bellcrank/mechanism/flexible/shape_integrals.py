@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
+
 __all__ = ["ShapeIntegrals", "crossing"]
 
-Floats = npt.NDArray[np.float64]
 #: coefficients smaller than this part of the largest of their kind are rounding errors of zero
 _ROUNDING = 4e-16
 

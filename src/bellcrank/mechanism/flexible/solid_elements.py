@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 
 __all__ = ["SHAPES", "elastic_matrix", "mesh_parts", "nodal_strains", "outer_edges", "solid_matrices"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from bellcrank.arrays import Floats
 from bellcrank.mechanism.flexible.modal_kinetics import ModalForm, ModalInertia
-from bellcrank.mechanism.flexible.shape_integrals import Floats, ShapeIntegrals
+from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import ArticulatedInertia, Force, Motion, Vector
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection
 from bellcrank.mechanism.flexible.section_points import SectionPoint
 
 __all__ = ["COMPONENTS", "StressModes", "beam_stresses", "given_stresses", "von_mises"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 #: entries of a stress or strain; shear strains are the changes of angles
 COMPONENTS = ("xx", "yy", "zz", "xy", "yz", "xz")

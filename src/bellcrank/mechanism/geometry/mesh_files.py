@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
 
 __all__ = ["FORMATS", "Triangles", "read_triangles"]
-
-Floats = npt.NDArray[np.float64]
 
 #: endings of files that are read
 FORMATS = (".stl", ".obj", ".dae", ".ply", ".glb", ".off")

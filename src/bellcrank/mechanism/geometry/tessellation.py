@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.placed_shape import AnyShape
@@ -12,8 +12,6 @@ from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, El
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 
 __all__ = ["as_mesh"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def as_mesh(shape: AnyShape, around: int = 24) -> Mesh:

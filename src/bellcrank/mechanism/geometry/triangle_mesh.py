@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import FileError, ModelError
 from bellcrank.mechanism.geometry.mesh_files import FORMATS, Triangles, read_triangles
 
 __all__ = ["Mesh"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Mesh:

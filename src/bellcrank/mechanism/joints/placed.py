@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.spatial import Force, Motion, Vector
 
 __all__ = ["Place", "place_of", "side_at", "six", "turned"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class Place(NamedTuple):

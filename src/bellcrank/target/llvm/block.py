@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.target.backend import Call, CallLists
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
@@ -18,7 +19,6 @@ from bellcrank.target.program import DriverLayout
 
 __all__ = ["CompiledBlock", "DriverMemory"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
 
 __all__ = ["Kernel", "aligned"]
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def aligned(size: int) -> Floats:
