@@ -10,7 +10,7 @@ uses nothing further: it goes on with open chains. Equation numbers are the pape
 | sigma (6) | ``sigma``, the multipliers at velocity level; lambda = d sigma/dt |
 | p (7) | augmented: p = M u + Phi_q^T sigma |
 | M^-1 (7) | `inward_columns`, `outward_speeds`: (43)-(48) for several right hand sides at once |
-| dPhi_q/dt^T sigma (8) | ``push``, from `covector_pushes`, and the covectors' part of ``momentum`` in (35) |
+| dPhi_q/dt^T sigma (8) | ``push``, from `row_pushes`, and the covectors' part of ``momentum`` in (35) |
 
 Declared deviations
 - (7) is not solved as one matrix: u = M^-1 p - M^-1 Phi_q^T sigma, and sigma from the m constraints. M^-1 is the O(n)

@@ -180,8 +180,8 @@ class TouchingBodies(ShapedBodies):
         Pairs on one body or on bodies welded together, on bodies that a joint connects (unless `neighbors`), those of
         bodies named in `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or
         the file that the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
-        docs/contact.md). A pair that a rule wants is taken in any case. `material` is that of `add_contact`; without
-        `friction` it is that of the rule or of the shapes. Contacts are called after their shapes,
+        docs/howto/contact.md). A pair that a rule wants is taken in any case. `material` is that of `add_contact`;
+        without `friction` it is that of the rule or of the shapes. Contacts are called after their shapes,
         ``"foot sphere, ground plane"``.
 
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
