@@ -10,7 +10,7 @@ from bellcrank.arrays import Floats, one_time
 from bellcrank.loops.closer import State, Target
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import one_machine, same_position, with_laws, without_turns
-from bellcrank.system.held_values import Values, begin, plain_time
+from bellcrank.system.held_values import Values, begin
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -32,7 +32,6 @@ def branches(system: System, q: State | Values = None, *, tries: int = 60, guess
     plans, nu = system.plans, system.nu
     t = one_time(t)
     guessed, held = begin(plans, q, guess)
-    t = plain_time("branches", t)
     if plans.tree.looped:
         one_machine(plans, "branches")
     start = held.put(guessed)

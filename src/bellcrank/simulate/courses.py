@@ -71,8 +71,17 @@ class Course(ABC):
         """Go on from a state of the single run, anywhere in time."""
 
     @abstractmethod
+    def run_again(self, y: Floats) -> None:
+        """Take another run, from states (q, u) at the time that is reached, with the machine as it is now."""
+
     def replace_system(self, system: Machine) -> None:
         """Go on with another machine, from the next `restart`."""
+        if system is self.system:
+            return
+        self.keep_notes()
+        y = np.concatenate(self.unpack(self.y, self.time), axis=-1)
+        self.system = system
+        self.run_again(y)
 
     @property
     def y(self) -> Floats:

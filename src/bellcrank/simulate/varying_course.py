@@ -83,11 +83,5 @@ class VaryingCourse(Course):
             (state.t - self.setup.start) / self._period - round((state.t - self.setup.start) / self._period)) < 1e-9
         self.feed()
 
-    def replace_system(self, system: Machine) -> None:
-        if system is self.system:
-            return
-        self.keep_notes()
-        q, u = self.unpack(self.y, self.time)
-        t = self.time
-        self.system = system
-        self.run = varying_run(self.setup, system, np.concatenate([q, u], axis=-1), t, self.tau, self.wrenches)
+    def run_again(self, y: Floats) -> None:
+        self.run = varying_run(self.setup, self.system, y, self.time, self.tau, self.wrenches)

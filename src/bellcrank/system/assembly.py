@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_finite, check_time, check_unmasked, flat, half_turn, leading, one_time
+from bellcrank.arrays import Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
 from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
 from bellcrank.loops.closer import State, Target
 from bellcrank.loops.closer import project as project_speeds
@@ -27,7 +27,6 @@ from bellcrank.system.held_values import (
     near,
     one_of,
     one_state,
-    plain_time,
     speeds_near,
     weighting,
 )
@@ -42,14 +41,12 @@ __all__ = ["assemble", "on_branch", "one_machine", "project", "same_position", "
 def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
              weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
-    check_time(t)
+    t = one_time(t)
     axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True)]
     if any(axes):
-        return _assemble_many(plans, q, u, guess, weights, plain_time("assemble", t),
-                              leading([np.empty((*lead, 0)) for lead in axes]))
+        return _assemble_many(plans, q, u, guess, weights, t, leading([np.empty((*lead, 0)) for lead in axes]))
     start, held = begin(plans, q, guess)
     scale = weighting(plans, weights, plans.configuration.usual)
-    t = plain_time("assemble", t)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
     made = State(*with_laws(plans, position, _consistent(plans, position[None], u, scale, t)[0], t), t)

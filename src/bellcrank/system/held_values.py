@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["Values", "batch_axes", "begin", "check_size", "closing_near", "locks_closing", "names_closing", "near",
-           "one_of", "one_state", "plain_time", "speeds_near", "weighting"]
+           "one_of", "one_state", "speeds_near", "weighting"]
 
 #: coordinates or speeds: an array, or {joint or "joint.coordinate": values}
 #: coordinates that mean something together
@@ -203,19 +203,6 @@ def _check_count(key: str, numbers: Floats, n: int, what: str = "assemble") -> N
     if numbers.shape != (n,):
         many = "; several states at once are an array, not a list: np.array([...])" if n == 1 < numbers.size else ""
         raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}{many}")
-
-
-def plain_time(what: str, t: float) -> float:
-    """One finite time."""
-    if np.ndim(t):
-        raise StateError(f"{what}: one state at a time; t must be a number")
-    try:
-        time = float(t)
-    except (TypeError, ValueError):
-        raise StateError(f"{what}: the time {t!r} is not a number") from None
-    if not abs(time) < float("inf"):
-        raise StateError(f"{what}: the time {time} is not finite")
-    return time
 
 
 def batch_axes(plans: LoopPlans, values: State | Values, speeds: bool = False) -> tuple[int, ...]:
