@@ -31,7 +31,7 @@ def rk4(system: bc.System, q: np.ndarray, u: np.ndarray, duration: float, steps:
     return q, u
 
 
-def double_pendulum_matrices(angle: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def double_pendulum_matrices() -> tuple[np.ndarray, np.ndarray]:
     """Two uniform rods of 1 kg and 1 m, relative angles, hanging."""
     g = 9.81
     mass = np.array([[1 / 3 + 1 + 1 / 3 + 1.0, 1 / 3 + 0.5], [1 / 3 + 0.5, 1 / 3]])

@@ -20,7 +20,7 @@ from c_library import COMPILER, exported
 G, LAG, GAIN, LOSS = 9.81, 0.1, 3.0, 0.5
 
 
-def held(gain: Any = GAIN) -> bc.Mechanism:
+def held() -> bc.Mechanism:
     """A pendulum of 1 kg and 1 m on a spring that comes late, pushed by 2 N m."""
     m = bc.load("pendulum")
     m.parameter("gain", GAIN)

@@ -94,7 +94,7 @@ def test_sampled_and_traced_with_one_period_are_the_same(name: str, stepper: str
         assert np.abs(runs[0].q - runs[1].q).max() < 1e-12 and np.abs(runs[0].u - runs[1].u).max() < 1e-11
 
 
-def held(stepper: str, period: float, control: Any) -> tuple[np.ndarray, list[float]]:
+def held(period: float, control: Any) -> tuple[np.ndarray, list[float]]:
     """The ball with forces held over periods, by hand: parabolas one after another."""
     t, x, v, calls = 0.0, 0.0, 1.0, []
     for k in range(round(1.0 / period)):
@@ -117,7 +117,7 @@ def test_forces_are_held_exactly(stepper: str, period: float) -> None:
         calls.append(t)
         return law(t, q, u)
 
-    exact, expected = held(stepper, period, law)
+    exact, expected = held(period, law)
     run = {"step": 0.05, "stepper": stepper, "output": 0.05}
     result = ball().simulate(([0.0], [1.0]), 1.0, control=bc.Sampled(control, period), **run)
     assert np.abs(final(result) - exact).max() < 1e-9

@@ -16,8 +16,6 @@ import children
 from bellcrank.simulate.account import DRIFT, exchange
 from motions import ball, ball_pendulum, drop, system, thrown
 
-SOURCE = Path(bc.__file__).parents[1]
-
 
 def quiet(machine: bc.System, *args: Any, **options: Any) -> tuple[Any, list[str]]:
     """A run and the texts of its warnings."""

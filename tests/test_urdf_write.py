@@ -56,7 +56,7 @@ def labels(m: Mechanism, closing: tuple[str, ...], what: str) -> list[str]:
     return found
 
 
-def closing_of(read: Mechanism, written: Mechanism) -> tuple[str, ...]:
+def closing_of(read: Mechanism) -> tuple[str, ...]:
     """Joints after those of the tree."""
     return tuple(r.name for r in read.joints[len(read.bodies):])
 
@@ -65,7 +65,7 @@ def compare(m: Mechanism, path: Path, tolerance: float, *, reading: dict[str, An
             **options: Any) -> Mechanism:
     write_urdf(m, path, **options)
     read, _ = read_urdf(path, gravity=m.gravity, exact_angles=False, **(reading or {}))
-    closing = closing_of(read, m)
+    closing = closing_of(read)
     one, two = (bc.compile(x, backend="numpy", cut=closing) for x in (m, read))
     q_order = [labels(m, closing, "q").index(n) for n in labels(read, closing, "q")]
     u_order = [labels(m, closing, "u").index(n) for n in labels(read, closing, "u")]
