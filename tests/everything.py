@@ -156,7 +156,7 @@ def _ready_made(m: bc.Mechanism, mass: object, length: object) -> None:
     """One of every ready-made element, with numbers, parameters, laws and tables; states come in between."""
     road = bc.Table(([0.0, 1.0], [0.0, 1.0, 2.0]), [[0, 0, 0], [0, 0.1, 0]], extrapolate="hold", name="road")
     one, other = ("arm", "f", (0, 0, length), (0.1, 0.2, 0.3)), (m.ground, "g", (0, 0, 0), (0.1, 0, 0))
-    m.add_hydraulic_cylinder("lift", *one, head_area=2e-3, rod_area=1e-3, closed=0.4, stroke=0.5, gain=2e-8,
+    m.add_hydraulic_cylinder("lift", *one, head_area=2e-3, rod_area=1e-3 * mass, closed=length, stroke=0.5, gain=2e-8,
                              initial=(2e6 * mass, 1e6), opening=lambda at: bm.sin(at.t) + at.u("screw"))
     m.add_gas_spring("gas", *other, force=100 * mass, length=0.6, reach=length * 3, exponent=1.2, damping=mass)
     m.add_bump_stop("bump", *other, lower=0.2, stiffness=1e3 * mass, progression=1e5, damping=7.0, onset=1e-4)
@@ -165,15 +165,15 @@ def _ready_made(m: bc.Mechanism, mass: object, length: object) -> None:
     m.add_hydraulic_cylinder("shut", *other, head_area=2e-3, rod_area=0.0, closed=0.1, stroke=0.5)
     m.add_brake("brake", "screw", capacity=lambda at: abs(at.q("slide.x")) * 10.0, reach=1e-2, damping=2e-3)
     m.add_state("mean", lambda at: (at.state("brake bend") - at.state("mean")) * 3.0)
-    m.add_clutch("clutch", "screw", "slide.x", capacity=5.0)
+    m.add_clutch("clutch", "screw", "slide.x", capacity=5.0 * mass, reach=length / 300)
     m.add_torsion_bar("bar", {"screw": 1.0, "slide.x": -1.0}, length=length, diameter=0.02, bore=0.01, damping=mass)
     m.add_belt("belt", {"screw": 0.1, "sleeve.angle": -0.2}, stiffness=1e4 * mass, pretension=300.0, slack=1e-3)
     m.add_dc_motor("dc", "screw", voltage=lambda at: 12.0 - at.u("screw"), resistance=0.5, inductance=2e-3,
                    constant=0.05, gear=4.0, rotor_inertia=1e-4, friction=1e-4)
-    m.add_dc_motor("plain dc", "slide.x", voltage=6.0, resistance=0.5, inductance=2e-3, constant=0.05)
+    m.add_dc_motor("plain dc", "slide.x", voltage=mass, resistance=0.5, inductance=2e-3, constant=0.05)
     m.add_rolling_resistance("rolling", "screw", coefficient=0.01, radius=0.3, load=lambda at: abs(at.u("screw")))
     m.add_rolling_resistance("plain rolling", "screw", coefficient=0.01, radius=0.3, load=20.0, speed=0.1)
-    m.add_tyre("plain tyre", "f", radius=0.3, stiffness=2e5)
+    m.add_tyre("plain tyre", "f", radius=0.3, stiffness=2e5, mu=0.4 * mass)
     m.add_tyre("tyre", "g", radius=0.3, stiffness=2e5, damping=50.0, mu=0.9, slope=15.0, model="magic", c=1.4, e=-0.5,
                half_length=0.06, rolling=0.01, relaxation=(0.2, 0.4), settling=0.02, slowest=0.5, height=road)
     m.add_tyre("set", "h", radius=0.3, stiffness=2e5, model="set", mirrored=True, relaxation=0.3, center=(0.1, 0, 0),

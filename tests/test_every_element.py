@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.io.native import difference
 from bellcrank.math import sin
 
 T = 0.3
@@ -201,3 +203,103 @@ def test_bad_numbers_are_refused_by_name(name: str) -> None:
                 add("an element", **{**given, label: bad})
             assert "an element" in str(told.value), (label, bad, told.value)
             assert (len(m.force_elements), len(m.states), len(m.joints), len(m.armatures)) == start, (label, bad)
+
+
+#: numbers that stay numbers: they decide what is compiled, or are looked at before
+FIXED = {("gas", "exponent"), ("hertz", "exponent"), ("set", "relaxation")}
+
+
+def with_parameters() -> bc.Mechanism:
+    """The same machine, with a parameter for every number of an element."""
+    m = bare()
+    m.add_armature("rotor", "C", 0.2)
+    for name, (method, _, given) in EVERY.items():
+        own = {label: m.parameter(f"{name} {label}", value) if isinstance(value, float) and (name, label) not in FIXED
+               else value for label, value in given.items()}
+        getattr(m, method)(name, **own)
+    return m
+
+
+def test_every_number_may_be_a_parameter() -> None:
+    system, (_, q, u, wanted) = bc.compile(with_parameters(), backend="numpy"), moving()
+    found = system.element_forces(q, u, {"B": 8.0}, t=T)
+    for name, element in wanted.items():
+        for one, two in zip(element, found[name], strict=True):
+            np.testing.assert_allclose(two, one, rtol=1e-9, atol=1e-9, err_msg=name)
+    slopes = system.derivatives("forward_dynamics", q[0], u[0], {"B": 8.0}, by="parameters", t=T)["parameters"]
+    names = list(system.model.values)
+    assert len(names) > 70
+    for name in ("motor gear", "clutch capacity", "push dead_volume", "rolling load", "magic stiffness", "brake reach"):
+        value = system.model.values[name]
+        ends = [system.with_parameters(**{name: value * (1.0 + s * 1e-6)}).forward_dynamics(q[0], u[0], {"B": 8.0}, t=T)
+                for s in (1.0, -1.0)]
+        slope = (ends[0] - ends[1]) / (2e-6 * value)
+        assert np.abs(slope).max() > 0.0, name
+        np.testing.assert_allclose(slopes[:, names.index(name)], slope, rtol=1e-4, atol=1e-6 * np.abs(slope).max())
+
+
+def test_parameters_of_elements_are_saved(tmp_path: Path) -> None:
+    first = with_parameters()
+    tyre = next(w for w in first.wrenches if w.name == "brush")
+    first.add_output("load", lambda at: tyre.law.footprint(at).load)
+    bc.save(first, tmp_path / "every.yaml")
+    second = bc.load(tmp_path / "every.yaml")
+    assert difference(first, second) is None
+    _, q, u, wanted = moving()
+    one = bc.compile(second, backend="numpy").with_parameters(**{"brush stiffness": 2e3})
+    np.testing.assert_allclose(one.element_forces(q, u, t=T)["hertz"].vector, wanted["hertz"].vector, rtol=1e-9)
+    assert np.abs(one.element_forces(q, u, t=T)["brush"].vector - wanted["brush"].vector).max() > 1.0
+
+
+def test_parameters_of_another_machine_are_refused() -> None:
+    other = bc.Mechanism("other").parameter("mu", 0.9)
+    for name in ("push", "motor", "brake", "rolling", "brush"):
+        method, _, given = EVERY[name]
+        label = next(k for k, v in given.items() if isinstance(v, float))
+        with pytest.raises(bc.ModelError, match="'an element'.* uses a parameter of another mechanism"):
+            getattr(bare(), method)("an element", **{**given, label: other})
+
+
+#: sums act on the bodies of all their joints, about z of the child: joint and factor
+SUMS = {"sum": {"A": 1.0, "sleeve": -0.5}, "belt": {"B": 0.3, "C": -0.2}, "clutch": {"A": 1.0, "B": -1.0}}
+#: what acts between the bodies of a joint is part of the joint's reaction
+ON_JOINTS = {"add_joint_spring", "add_joint_force", "add_friction", "add_limit", "add_servo", "add_actuator",
+             "add_belt", "add_torsion_bar", "add_dc_motor", "add_brake", "add_clutch", "add_rolling_resistance"}
+
+
+@pytest.mark.parametrize("body", ["car", "arm", "wheel", "crank", "coupler", "rocker"])
+def test_reactions_and_elements_move_every_body(body: str) -> None:
+    """Newton's and Euler's laws of each body, with what joints and elements report."""
+    system, q, u, found = moving()
+    m, names = bare(), ["ground", *(b.name for b in bare().bodies)]
+    udot = system.forward_dynamics(q, u, {"B": 8.0}, t=T)
+    loads = system.reactions(q, u, {"B": 8.0}, udot=udot, t=T)
+    pose, own = system.pose(q, body, t=T), m.body(body).inertia
+    turn, arm = pose.rotation, pose.rotation @ np.asarray(own.com)
+    motion, change = system.velocity(q, u, body, t=T), system.acceleration(q, u, udot, body, t=T)
+    omega, alpha = motion[:, :3], change[:, :3]
+    center = pose.position + arm
+    push = own.mass * (change[:, 3:] + np.cross(alpha, arm) + np.cross(omega, np.cross(omega, arm)) - m.gravity)
+    xx, xy, xz, yy, yz, zz = own.inertia
+    inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.transpose(0, 2, 1)
+    spin = np.einsum("nij,nj->ni", inertia, alpha) + np.cross(omega, np.einsum("nij,nj->ni", inertia, omega))
+    force, moment = np.zeros((3, 3)), np.zeros((3, 3))
+    for joint in m.joints:
+        ends = names[joint.child], names[joint.parent]
+        if body in ends:
+            child = system.pose(q, ends[0], t=T) if joint.child else bc.Pose()
+            axes = np.broadcast_to(child.rotation, (3, 3, 3))
+            at = np.asarray(child.position) + axes @ np.asarray(joint.child_pose.position, dtype=float)
+            sign = 1.0 if body == ends[0] else -1.0
+            whole = sign * np.einsum("nij,nkj->nki", axes, loads[joint.name].reshape(3, 2, 3))
+            force, moment = force + whole[:, 1], moment + whole[:, 0] + np.cross(at - center, whole[:, 1])
+            for name, factors in SUMS.items():
+                moment = moment + sign * factors.get(joint.name, 0.0) * found[name].force[:, None] * axes[:, :, 2]
+    for name, (method, (first, second), _) in EVERY.items():
+        if method not in ON_JOINTS and body in (first, second):
+            e, sign = found[name], 1.0 if body == second else -1.0
+            at = e.second_point if body == second else e.first_point
+            force = force + sign * e.vector
+            moment = moment + sign * (e.torque + np.cross(at - center, e.vector))
+    size = np.abs([found[name].vector for name in EVERY]).max()
+    assert np.abs(force - push).max() < 1e-11 * size and np.abs(moment - spin).max() < 1e-11 * size

@@ -273,7 +273,7 @@ def test_rest_of_them():
     (lambda m: m.add_bump_stop("b", m.ground, "block", (0, 0, 0), (0, 0, 0), stiffness=1.0), "bump stop 'b'.*lower"),
     (lambda m: m.add_belt("b", {"rail": 0.1}, stiffness=1.0), "belt 'b': needs two pulleys"),
     (lambda m: m.add_dc_motor("m", "rail", voltage=1.0, resistance=1.0, inductance=0.0, constant=1.0), "inductance"),
-    (lambda m: m.add_brake("k", "rail", capacity=1.0, reach=0.0), "brake 'k': the reach"),
+    (lambda m: m.add_brake("k", "rail", capacity=1.0, reach=0.0), "brake 'k': reach must be greater than 0"),
     (lambda m: m.add_tyre("t", "block", radius=0.3, stiffness=1.0, model="wavy"), "tyre 't': model must be"),
     (lambda m: m.add_hydraulic_cylinder("h", m.ground, "block", (0, 0, 0), (0, 0, 0), head_area=0.0, rod_area=0.1,
                                         closed=0.1, stroke=0.1), "hydraulic cylinder 'h': head_area"),

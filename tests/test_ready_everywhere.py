@@ -327,3 +327,22 @@ def test_coefficients_from_a_property_file(tmp_path):
         path.write_text(text.replace(old, new))
         with pytest.raises(bc.ModelError, match=f"tyre.tir.*{said}"):
             MagicSet.from_file(path)
+
+
+def test_parameters_of_ready_elements_in_compiled_runs():
+    """A motor and a brake whose numbers are parameters: lanes with numbers of their own, and sensitivities."""
+    m = bc.load("pendulum")
+    m.add_dc_motor("motor", "hinge", voltage=m.parameter("V", 6.0), resistance=m.parameter("R", 2.0), inductance=0.05,
+                   constant=0.3, gear=5.0)
+    m.add_brake("brake", "hinge", capacity=m.parameter("grip", 0.5), reach=0.02)
+    system = bc.compile(m)
+    start = system.assemble(q={"hinge": 0.3}, u={"hinge": 0.5})
+    q, u = np.tile(start.q, (5, 1)), np.tile(start.u, (5, 1))
+    grid = {"V": [6.0] * 5, "R": [2.0, 2.0002, 1.9998, 2.0, 2.0], "grip": [0.5, 0.5, 0.5, 0.5001, 0.4999]}
+    ends = system.with_parameters(**{k: np.array(v) for k, v in grid.items()}).simulate(
+        (q, u), 0.05, stepper="rk8", step=1e-3, output=0.05).u.values[-1]
+    run = system.simulate(start, 0.05, stepper="rk8", step=1e-3, output=0.05, sensitivities=["R", "grip"])
+    np.testing.assert_allclose(ends[0], run.u.values[-1], rtol=1e-12)
+    for name, slope in (("R", (ends[1] - ends[2]) / 4e-4), ("grip", (ends[3] - ends[4]) / 2e-4)):
+        np.testing.assert_allclose(run[f"d_u_{name}"].values[-1].ravel(), slope, rtol=1e-5, atol=1e-7)
+        assert np.abs(slope).max() > 1e-3

@@ -126,8 +126,8 @@ def test_states_need_not_be_listed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("old", "new", "said"), [
     ("type: hydraulic_cylinder", "type: hydraulic_cylindr", "did you mean 'hydraulic_cylinder'"),
-    ("head_area: 0.002", "head_area: 0.0", "hydraulic cylinder 'lift': head_area must be positive"),
-    ("capacity: 10.0", "capacity: 10.0, reach: 0.0", "brake 'brake': the reach must be positive"),
+    ("head_area: 0.002", "head_area: 0.0", "hydraulic cylinder 'lift': head_area must be greater than 0"),
+    ("capacity: 10.0", "capacity: 10.0, reach: 0.0", "brake 'brake': reach must be greater than 0"),
     ("capacity: 10.0}\n", "capacity: 10.0}\nstates: {brake bent: {element: brake}}", "no element 'brake' has such"),
     ("capacity: 10.0}\n", "capacity: 10.0}\nstates: {brake bend: {}}", "give either a rate or the ready-made")])
 def test_mistakes_are_told_with_their_line(old: str, new: str, said: str, tmp_path: Path) -> None:

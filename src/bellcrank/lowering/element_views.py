@@ -278,7 +278,7 @@ class GroundedView(BodyView):
 
     @property
     def first_point(self) -> Vector:
-        where: Vector = self._part.law.ground_point(self._at)
+        where: Vector = self._at.bind(self._part).law.ground_point(self._at)
         return where
 
 

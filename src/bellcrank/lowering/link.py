@@ -7,11 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.mechanism.forces import Actuator
-from bellcrank.mechanism.forces.element import Along, Element
+from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.motion import Prescribed
-from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Number, Scalar, is_zero
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector
@@ -298,20 +297,3 @@ class Link:
 def _about_origin(axes: General, moment: Vector, force: Vector, at: Vector) -> Force:
     local = axes.inverse(force)
     return Force(axes.inverse(moment) + at.cross(local), local)
-
-
-def bind_parameters(value: Number, parameter: Callable[[str], Number]) -> Number:
-    """`value` with its parameters replaced by run-time scalars."""
-    if isinstance(value, Scalar):
-        return evaluate([value], lambda key: parameter(key[1]))[0]
-    return value
-
-
-def bound(value: Any, parameter: Callable[[str], Number]) -> Any:
-    """Elements and nested tuples with their parameters replaced by run-time scalars."""
-    if isinstance(value, Element):
-        return value.bound(lambda part: bound(part, parameter))
-    if isinstance(value, tuple):
-        parts = [bound(part, parameter) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
-    return bind_parameters(value, parameter)

@@ -19,7 +19,7 @@ from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.forces.tyre import TyreRate
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.placed_elements import JointForce, JointSum, Spring
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Body
@@ -87,10 +87,11 @@ class ReadyElements(StatefulElements):
         return self._between(name, first, second, first_point, second_point, stop)
 
     def add_hydraulic_cylinder(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
-                               second_point: Sequence[Number], *, head_area: float, rod_area: float, closed: float,
-                               stroke: float, dead_volume: float = 1e-4, bulk_modulus: float = 1.4e9,
-                               leakage: float = 0.0, friction: float = 0.0, opening: float | MachineLaw | None = None,
-                               gain: float = 0.0, supply: float = 2e7, tank: float = 1e5,
+                               second_point: Sequence[Number], *, head_area: Number, rod_area: Number, closed: Number,
+                               stroke: Number, dead_volume: Number = 1e-4, bulk_modulus: Number = 1.4e9,
+                               leakage: Number = 0.0, friction: Number = 0.0,
+                               opening: Number | MachineLaw | None = None, gain: Number = 0.0, supply: Number = 2e7,
+                               tank: Number = 1e5,
                                initial: tuple[Number, Number] = (1e5, 1e5)) -> Spring:
         """A hydraulic cylinder between two points. The pressures of both chambers are states in MPa, called
         ``"name head"`` and ``"name rod"``; `initial` are where they begin [Pa].
@@ -117,7 +118,8 @@ class ReadyElements(StatefulElements):
         cylinder = ready_made.cylinder(name, opening, head_area=head_area, rod_area=rod_area, closed=closed,
                                        stroke=stroke, dead_volume=dead_volume, bulk_modulus=bulk_modulus,
                                        leakage=leakage, friction=friction, gain=gain, supply=supply, tank=tank)
-        self._free(f"hydraulic cylinder {name!r}", cylinder.head, cylinder.rod)
+        self._check_own(what, *vars(cylinder).values())
+        self._free(what, cylinder.head, cylinder.rod)
         made = self._between(name, first, second, first_point, second_point,
                              MachineForce(name, CylinderForce(cylinder), -1.0))
         for label, head, start in zip((cylinder.head, cylinder.rod), (True, False), starts, strict=True):
@@ -162,9 +164,9 @@ class ReadyElements(StatefulElements):
         (one, first), (two, second) = ((joint, ready_made.plain(what, joint, r)) for joint, r in pulleys.items())
         return self._add_joint_force(name, {one: first, two: -second}, belt, None)
 
-    def add_dc_motor(self, name: str, joint: str, *, voltage: float | MachineLaw, resistance: float, inductance: float,
-                     constant: float, gear: float = 1.0, rotor_inertia: float = 0.0, friction: float = 0.0
-                     ) -> JointForce | JointSum:
+    def add_dc_motor(self, name: str, joint: str, *, voltage: Number | MachineLaw, resistance: Number,
+                     inductance: Number, constant: Number, gear: Number = 1.0, rotor_inertia: Number = 0.0,
+                     friction: Number = 0.0) -> JointForce | JointSum:
         """A direct-current motor with a gear on a joint of one coordinate. Its current is a state [A], ``"name
         current"``; the rotor's inertia [kg m^2] is felt at the joint times the square of the gear's ratio.
 
@@ -181,16 +183,18 @@ class ReadyElements(StatefulElements):
         """
         motor = ready_made.dc_motor(name, joint, voltage=voltage, resistance=resistance, inductance=inductance,
                                     constant=constant, gear=gear, friction=friction)
-        rotor = ready_made.plain(f"motor {name!r}", "rotor_inertia", rotor_inertia, 0.0)
-        self._free(f"motor {name!r}", motor.current)
+        what = f"motor {name!r}"
+        rotor = number(what, "rotor_inertia", rotor_inertia, 0.0)
+        self._check_own(what, rotor, *vars(motor).values())
+        self._free(what, motor.current)
         made = self.add_joint_force(name, joint, MotorTorque(motor))
         self.add_state(motor.current, CurrentRate(motor), units="A")
-        if rotor:
-            self.add_armature(name, joint, rotor * motor.gear**2)
+        if not is_zero(rotor):
+            self.add_armature(name, joint, rotor * (motor.gear * motor.gear))
         return made
 
-    def add_brake(self, name: str, joint: str | Mapping[str, float], *, capacity: float | MachineLaw,
-                  reach: float = 1e-3, damping: float = 1e-3, coordinate: int | str | None = None
+    def add_brake(self, name: str, joint: str | Mapping[str, float], *, capacity: Number | MachineLaw,
+                  reach: Number = 1e-3, damping: Number = 1e-3, coordinate: int | str | None = None
                   ) -> JointForce | JointSum:
         """Dry friction that truly sticks, up to a `capacity` [N or N m], a number or a law of the machine (a pedal, a
         normal force), on a joint coordinate or a sum of several. It gives by `reach` [m or rad] before it slides, and
@@ -205,13 +209,14 @@ class ReadyElements(StatefulElements):
         -2.0
         """
         bristle = ready_made.bristle(name, capacity=capacity, reach=reach, damping=damping)
+        self._check_own(f"brake {name!r}", *vars(bristle).values())
         self._free(f"brake {name!r}", bristle.bend)
         made = self.add_joint_force(name, joint, BristleForce(bristle), coordinate)
         self.add_state(bristle.bend, BristleRate(bristle))
         return made
 
-    def add_clutch(self, name: str, first: str, second: str, *, capacity: float | MachineLaw, reach: float = 1e-3,
-                   damping: float = 1e-3) -> JointForce | JointSum:
+    def add_clutch(self, name: str, first: str, second: str, *, capacity: Number | MachineLaw, reach: Number = 1e-3,
+                   damping: Number = 1e-3) -> JointForce | JointSum:
         """A clutch between two shafts on one carrier, by their joints: friction that truly sticks against the
         difference of their speeds; see `add_brake`.
 
@@ -231,8 +236,8 @@ class ReadyElements(StatefulElements):
             raise ModelError(f"clutch {name!r}: needs two joints, got {first!r} twice; add_brake holds one")
         return self.add_brake(name, {first: 1.0, second: -1.0}, capacity=capacity, reach=reach, damping=damping)
 
-    def add_rolling_resistance(self, name: str, joint: str, *, coefficient: float, radius: float,
-                               load: float | MachineLaw, speed: float = 1e-2) -> JointForce | JointSum:
+    def add_rolling_resistance(self, name: str, joint: str, *, coefficient: Number, radius: Number,
+                               load: Number | MachineLaw, speed: Number = 1e-2) -> JointForce | JointSum:
         """Rolling resistance of a wheel on its joint: the moment ``coefficient load radius`` [N m] against its turning;
         the load [N] is a number or a law of the machine, such as ``lambda at: at.element("tyre").vector.z``.
 
@@ -243,13 +248,14 @@ class ReadyElements(StatefulElements):
         -9.0
         """
         law = ready_made.rolling_resistance(name, joint, coefficient=coefficient, radius=radius, load=load, speed=speed)
+        self._check_own(f"rolling resistance {name!r}", *vars(law).values())
         return self.add_joint_force(name, joint, law)
 
     # -- on wheels ------------------------------------------------------------------------------
-    def add_tyre(self, name: str, wheel: str | Body, *, radius: float, stiffness: float, damping: float = 0.0,
-                 mu: float = 1.0, slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0,
-                 slowest: float = 0.1, half_length: float = 0.0, rolling: float = 0.0,
-                 relaxation: float | tuple[float, float] = 0.0, settling: float = 0.05,
+    def add_tyre(self, name: str, wheel: str | Body, *, radius: Number, stiffness: Number, damping: Number = 0.0,
+                 mu: Number = 1.0, slope: Number = 20.0, model: str = "brush", c: Number = 1.65, e: Number = 0.0,
+                 slowest: Number = 0.1, half_length: Number = 0.0, rolling: Number = 0.0,
+                 relaxation: float | tuple[float, float] = 0.0, settling: Number = 0.05,
                  coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
                  center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None
                  ) -> Wrench:
@@ -286,6 +292,7 @@ class ReadyElements(StatefulElements):
                               slope=slope, model=model, c=c, e=e, slowest=slowest, half_length=half_length,
                               rolling=rolling, relaxation=relaxation, settling=settling, coefficients=coefficients,
                               mirrored=mirrored, center=center, axle=axle, height=height)
+        self._check_own(f"tyre {name!r}", *vars(law).values())
         self._free(f"tyre {name!r}", *(law.bent if law.transient else ()))
         made = self.add_wrench(name, wheel, at=law.center, law=law)
         if law.transient:

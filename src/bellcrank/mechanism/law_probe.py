@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
+from bellcrank.mechanism.forces.bound_values import bound
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.placed_elements import FrameBushing
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable
@@ -72,6 +73,9 @@ class Probed:
         if name not in self._m.parameters:
             raise ModelError(f"no parameter called {name!r}{hint(name, list(self._m.parameters))}")
         return self._leaf("parameter", name)
+
+    def bind(self, value: Any) -> Any:
+        return bound(value, self.parameter)
 
     def _coordinate(self, kind: str, key: str) -> Number:
         records = {r.name: r.joint for r in self._m.joints}
@@ -195,7 +199,8 @@ def _laws(mechanism: Mechanism) -> Iterable[tuple[str, str, MachineLaw, bool]]:
 def _probe(mechanism: Mechanism, what: str, law: MachineLaw, several: bool) -> LawUse:
     use, graph = LawUse(), Graph()
     try:
-        value = law(Probed(mechanism, graph, use))
+        at = Probed(mechanism, graph, use)
+        value = at.bind(law)(at)
         numbers = _numbers(value) if several else [value]
         for x in numbers:
             if not isinstance(x, Scalar):

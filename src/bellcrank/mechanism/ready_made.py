@@ -21,7 +21,7 @@ from bellcrank.mechanism.forces.torsion_bar import TorsionBar
 from bellcrank.mechanism.forces.tyre import Tyre
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.table import Table
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 
 __all__ = ["belt", "bristle", "bump_stop", "cylinder", "dc_motor", "gas_spring", "plain", "rolling_resistance",
            "torsion_bar", "tyre"]
@@ -35,12 +35,12 @@ def plain(what: str, label: str, value: Any, least: float | None = None, *, abov
     return found
 
 
-def _plain_or_law(what: str, label: str, value: Any, least: float | None = None) -> float | MachineLaw:
-    """A number, or a law of the machine."""
+def _number_or_law(what: str, label: str, value: Any, least: float | None = None) -> Number | MachineLaw:
+    """A number, a parameter, or a law of the machine."""
     if isinstance(value, Table):
         raise ModelError(f"{what}: {label} is a number or a law of the machine; say what the table is of, as in lambda "
                          "at: table(at.t)")
-    return value if callable(value) else plain(what, label, value, least)
+    return value if callable(value) else number(what, label, value, least)
 
 
 def gas_spring(what: str, *, force: Number, length: Number, reach: Number, exponent: float = 1.0,
@@ -63,16 +63,14 @@ def bump_stop(what: str, *, lower: Number | None = None, upper: Number | None = 
                     number(what, "onset", onset, 0.0, above=True), number(what, "progression", progression, 0.0))
 
 
-def cylinder(name: str, opening: float | MachineLaw | None, **given: float) -> HydraulicCylinder:
+def cylinder(name: str, opening: Number | MachineLaw | None, **given: Number) -> HydraulicCylinder:
     """See `bellcrank.Mechanism.add_hydraulic_cylinder`."""
     what = f"hydraulic cylinder {name!r}"
-    valve = None if opening is None else _plain_or_law(what, "opening", opening)
+    valve = None if opening is None else _number_or_law(what, "opening", opening)
     if isinstance(valve, float) and abs(valve) > 1.0:
         raise ModelError(f"{what}: opening must be between -1 (feeds the rod) and 1 (feeds the head), got {valve:g}")
-    numbers = {label: plain(what, label, value, 0.0) for label, value in given.items()}
-    for label in ("head_area", "stroke", "dead_volume", "bulk_modulus"):
-        if numbers[label] == 0.0:
-            raise ModelError(f"{what}: {label} must be positive")
+    positive = ("head_area", "stroke", "dead_volume", "bulk_modulus")
+    numbers = {label: number(what, label, value, 0.0, above=label in positive) for label, value in given.items()}
     return HydraulicCylinder(name, **numbers, opening=valve)
 
 
@@ -92,43 +90,39 @@ def belt(what: str, *, stiffness: Number, pretension: Number = 0.0, damping: Num
                 number(what, "damping", damping, 0.0), number(what, "slack", slack, 0.0))
 
 
-def dc_motor(name: str, joint: str, *, voltage: float | MachineLaw, resistance: float, inductance: float,
-             constant: float, gear: float = 1.0, friction: float = 0.0) -> DcMotor:
+def dc_motor(name: str, joint: str, *, voltage: Number | MachineLaw, resistance: Number, inductance: Number,
+             constant: Number, gear: Number = 1.0, friction: Number = 0.0) -> DcMotor:
     """See `bellcrank.Mechanism.add_dc_motor`."""
     what = f"motor {name!r}"
-    motor = DcMotor(name, joint, plain(what, "resistance", resistance, 0.0), plain(what, "inductance", inductance, 0.0),
-                    plain(what, "constant", constant), plain(what, "gear", gear),
-                    plain(what, "friction", friction, 0.0), _plain_or_law(what, "voltage", voltage))
-    if motor.inductance == 0.0:
-        raise ModelError(f"{what}: the inductance must be positive")
-    if motor.gear == 0.0:
+    motor = DcMotor(name, joint, number(what, "resistance", resistance, 0.0),
+                    number(what, "inductance", inductance, 0.0, above=True), number(what, "constant", constant),
+                    number(what, "gear", gear), number(what, "friction", friction, 0.0),
+                    _number_or_law(what, "voltage", voltage))
+    if is_zero(motor.gear):
         raise ModelError(f"{what}: the gear's ratio must not be zero")
     return motor
 
 
-def bristle(name: str, *, capacity: float | MachineLaw, reach: float = 1e-3, damping: float = 1e-3) -> Bristle:
+def bristle(name: str, *, capacity: Number | MachineLaw, reach: Number = 1e-3, damping: Number = 1e-3) -> Bristle:
     """See `bellcrank.Mechanism.add_brake`."""
     what = f"brake {name!r}"
-    made = Bristle(name, _plain_or_law(what, "capacity", capacity, 0.0), plain(what, "reach", reach, 0.0),
-                   plain(what, "damping", damping, 0.0))
-    if made.reach == 0.0:
-        raise ModelError(f"{what}: the reach must be positive")
-    return made
+    return Bristle(name, _number_or_law(what, "capacity", capacity, 0.0), number(what, "reach", reach, 0.0, above=True),
+                   number(what, "damping", damping, 0.0))
 
 
-def rolling_resistance(name: str, joint: str, *, coefficient: float, radius: float, load: float | MachineLaw,
-                       speed: float = 1e-2) -> RollingResistance:
+def rolling_resistance(name: str, joint: str, *, coefficient: Number, radius: Number, load: Number | MachineLaw,
+                       speed: Number = 1e-2) -> RollingResistance:
     """See `bellcrank.Mechanism.add_rolling_resistance`."""
     what = f"rolling resistance {name!r}"
-    return RollingResistance(joint, plain(what, "coefficient", coefficient, 0.0),
-                             _plain_or_law(what, "load", load, 0.0), plain(what, "radius", radius, 0.0),
-                             plain(what, "speed", speed, 0.0, above=True))
+    return RollingResistance(joint, number(what, "coefficient", coefficient, 0.0),
+                             _number_or_law(what, "load", load, 0.0), number(what, "radius", radius, 0.0),
+                             number(what, "speed", speed, 0.0, above=True))
 
 
-def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: float = 0.0, mu: float = 1.0,
-         slope: float = 20.0, model: str = "brush", c: float = 1.65, e: float = 0.0, slowest: float = 0.1,
-         half_length: float = 0.0, rolling: float = 0.0, relaxation: float | tuple[float, float] = 0.0,
-         settling: float = 0.05, coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
+def tyre(name: str, body: str, *, radius: Number, stiffness: Number, damping: Number = 0.0, mu: Number = 1.0,
+         slope: Number = 20.0, model: str = "brush", c: Number = 1.65, e: Number = 0.0, slowest: Number = 0.1,
+         half_length: Number = 0.0, rolling: Number = 0.0, relaxation: float | tuple[float, float] = 0.0,
+         settling: Number = 0.05, coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
          center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None) -> Tyre:
     """See `bellcrank.Mechanism.add_tyre`."""
     what = f"tyre {name!r}"
@@ -136,16 +130,14 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
         raise ModelError(f"{what}: model must be 'brush', 'magic' or 'set', got {model!r}")
     if (coefficients is not None) != (model == "set"):
         raise ModelError(f"{what}: coefficients belong to model='set', which needs them")
-    if model == "set" and (half_length or rolling):
+    if model == "set" and not (is_zero(half_length) and is_zero(rolling)):
         raise ModelError(f"{what}: half_length and rolling are those of other models; a set has QDZ1 and QSY1")
     if not isinstance(mirrored, bool):
         raise ModelError(f"{what}: mirrored must be True or False, got {mirrored!r}")
-    given = {label: plain(what, label, value, 0.0) for label, value in (
+    positive = ("radius", "mu", "slope", "c", "slowest")
+    given = {label: number(what, label, value, 0.0, above=label in positive) for label, value in (
         ("radius", radius), ("stiffness", stiffness), ("damping", damping), ("mu", mu), ("slope", slope),
         ("c", c), ("slowest", slowest), ("half_length", half_length), ("rolling", rolling), ("settling", settling))}
-    for label in ("radius", "mu", "slope", "c", "slowest"):
-        if given[label] == 0.0:
-            raise ModelError(f"{what}: {label} must be positive")
     pair = tuple(relaxation) if isinstance(relaxation, (tuple, list)) else (relaxation, relaxation)
     lengths = tuple(plain(what, "relaxation", x, 0.0) for x in pair)
     if len(lengths) != 2 or (lengths[0] == 0.0) != (lengths[1] == 0.0):
@@ -157,6 +149,6 @@ def tyre(name: str, body: str, *, radius: float, stiffness: float, damping: floa
         raise ModelError(f"{what}: height is a function of x and y, a table of two arguments or a height field, got "
                          f"{height!r}")
     place = tuple(plain(what, "center", x) for x in triple(center, f"{what}: center"))
-    return Tyre(name, body, **given, model=model, e=plain(what, "e", e), relaxation=(lengths[0], lengths[1]),
+    return Tyre(name, body, **given, model=model, e=number(what, "e", e), relaxation=(lengths[0], lengths[1]),
                 coefficients=made, mirrored=mirrored, center=place, axle=unit_vector(axle, f"{what}: axle"),
                 height=road)

@@ -61,6 +61,6 @@ def _numbers(plans: LoopPlans, q: Floats, u: Floats, t: float) -> Iterator[tuple
         yield f"element {name!r}", kind(sight, tree, part).report
     for state in plans.model.mechanism.states:
         def rate(state: Any = state) -> tuple[Any, ...]:
-            return (sight.value_of(state.name, state.rate),)
+            return (sight.value_of(state.name, sight.bind(state.rate)),)
 
         yield f"the rate of state {state.name!r}", rate

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
 from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
-from bellcrank.lowering.link import bound
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.flexible.deformation import Modal
+from bellcrank.mechanism.forces.bound_values import bound
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Identity, Matrix3, Transform, Vector

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_unmasked, wrench_array
 from bellcrank.errors import ModelError
-from bellcrank.lowering.link import bind_parameters
 from bellcrank.mechanism.carried_joints import uncarried
 from bellcrank.mechanism.fingerprint import fingerprint, fingerprint_of
+from bellcrank.mechanism.forces.bound_values import bind_parameters
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.system.configuration import Configuration
 from bellcrank.topology.tree import Tree

@@ -355,8 +355,8 @@ class _Build(FileValues):
         self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
                            slip_speed=self.number(part.slip_speed), exponent=part.exponent,
                            **self.optional(stiffness=part.stiffness, dissipation=part.dissipation),
-                           restitution=part.restitution, friction_model=part.friction_model, reach=part.reach,
-                           bend_damping=part.bend_damping)
+                           restitution=part.restitution, friction_model=part.friction_model,
+                           reach=self.number(part.reach), bend_damping=self.number(part.bend_damping))
 
 
 class _Whole(tuple[Formula, ...]):

@@ -24,8 +24,8 @@ class ContactPart(Part):
     slip_speed: Num = Field(default=1e-3, description="[m/s]")
     exponent: Fixed = 1.0
     friction_model: Literal["regularized", "bristle"] = "regularized"
-    reach: Fixed = Field(default=1e-4, description="what bristles bend before they slide [m]")
-    bend_damping: Fixed = Field(default=1e-2, description="time constant of their damping [s]")
+    reach: Num = Field(default=1e-4, description="what bristles bend before they slide [m]")
+    bend_damping: Num = Field(default=1e-2, description="time constant of their damping [s]")
 
 
 class ContactRulePart(Part):

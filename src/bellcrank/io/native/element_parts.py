@@ -152,7 +152,7 @@ def _numbers(kind: type, part: Any, read: Reads) -> dict[str, Any]:
 
 
 def _or_law(value: Any, read: Reads) -> Any:
-    return value if isinstance(value, float) else read.machine_law(value)
+    return read.number(value) if isinstance(value, (float, str)) else read.machine_law(value)
 
 
 def _cylinder(name: str, part: Any, read: Reads) -> HydraulicCylinder:

@@ -12,7 +12,7 @@ from bellcrank.io.native.schema_part import MachineLawPart, Part
 __all__ = ["BeltPart", "BetweenPoints", "BrakePart", "BumpStopPart", "CylinderPart", "DcMotorPart", "GasSpringPart",
            "OnJoint", "OnJoints", "RollingResistancePart", "StatePart", "TorsionBarPart", "TyrePart", "type_or"]
 
-NumberOrLaw = Annotated[Annotated[Fixed, Tag("number")] | Annotated[MachineLawPart, Tag("mapping")],
+NumberOrLaw = Annotated[Annotated[Num, Tag("number")] | Annotated[MachineLawPart, Tag("mapping")],
                         Discriminator(form)]
 
 
@@ -83,17 +83,17 @@ class CylinderPart(BetweenPoints):
     """A hydraulic cylinder; its states are called after it, `head` and `rod` [MPa]."""
 
     type: Literal["hydraulic_cylinder"]
-    head_area: Fixed
-    rod_area: Fixed
-    closed: Fixed
-    stroke: Fixed
-    dead_volume: Fixed = 1e-4
-    bulk_modulus: Fixed = 1.4e9
-    leakage: Fixed = 0.0
-    friction: Fixed = 0.0
-    gain: Fixed = 0.0
-    supply: Fixed = 2e7
-    tank: Fixed = 1e5
+    head_area: Num
+    rod_area: Num
+    closed: Num
+    stroke: Num
+    dead_volume: Num = 1e-4
+    bulk_modulus: Num = 1.4e9
+    leakage: Num = 0.0
+    friction: Num = 0.0
+    gain: Num = 0.0
+    supply: Num = 2e7
+    tank: Num = 1e5
     opening: NumberOrLaw | None = None
 
 
@@ -125,11 +125,11 @@ class DcMotorPart(Part):
     type: Literal["dc_motor"]
     joint: Name
     voltage: NumberOrLaw
-    resistance: Fixed
-    inductance: Fixed
-    constant: Fixed
-    gear: Fixed = 1.0
-    friction: Fixed = 0.0
+    resistance: Num
+    inductance: Num
+    constant: Num
+    gear: Num = 1.0
+    friction: Num = 0.0
 
 
 class BrakePart(OnJoints):
@@ -137,17 +137,17 @@ class BrakePart(OnJoints):
 
     type: Literal["brake"]
     capacity: NumberOrLaw
-    reach: Fixed = 1e-3
-    damping: Fixed = 1e-3
+    reach: Num = 1e-3
+    damping: Num = 1e-3
 
 
 class RollingResistancePart(Part):
     type: Literal["rolling_resistance"]
     joint: Name
-    coefficient: Fixed
-    radius: Fixed
+    coefficient: Num
+    radius: Num
     load: NumberOrLaw
-    speed: Fixed = 1e-2
+    speed: Num = 1e-2
 
 
 # -- on bodies ------------------------------------------------------------------------------------
@@ -156,20 +156,20 @@ class TyrePart(Part):
 
     type: Literal["tyre"]
     body: Name
-    radius: Fixed
-    stiffness: Fixed
-    damping: Fixed = 0.0
-    mu: Fixed = 1.0
-    slope: Fixed = 20.0
+    radius: Num
+    stiffness: Num
+    damping: Num = 0.0
+    mu: Num = 1.0
+    slope: Num = 20.0
     model: Literal["brush", "magic", "set"] = "brush"
-    c: Fixed = 1.65
-    e: Fixed = 0.0
-    slowest: Fixed = 0.1
-    half_length: Fixed = 0.0
-    rolling: Fixed = 0.0
+    c: Num = 1.65
+    e: Num = 0.0
+    slowest: Num = 0.1
+    half_length: Num = 0.0
+    rolling: Num = 0.0
     relaxation: Annotated[list[Fixed], Field(min_length=2, max_length=2)] | None = Field(
         default=None, description="lengths ahead and across [m]")
-    settling: Fixed = 0.05
+    settling: Num = 0.05
     coefficients: dict[Name, Fixed] | None = Field(default=None, description="of the Magic Formula, by name")
     mirrored: bool = False
     center: Annotated[list[Fixed], Field(min_length=3, max_length=3)] = [0.0, 0.0, 0.0]

@@ -16,6 +16,7 @@ from bellcrank.errors import ModelError
 from bellcrank.io.native.formula import Formula
 from bellcrank.io.native.formula_steps import FormulaProgram
 from bellcrank.io.native.trace import trace_several
+from bellcrank.mechanism.forces.bound_values import bound
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.spatial import Vector
@@ -48,6 +49,10 @@ class _Read:
 
     def parameter(self, name: str) -> Any:
         return self._value(("parameter", name))
+
+    def bind(self, value: Any) -> Any:
+        """A ready-made element with its parameters as they are read."""
+        return bound(value, self.parameter)
 
     def _vector(self, *key: Any, rest: Sequence[float] = ()) -> Vector:
         return Vector(*(self._value((*key, axis, *rest)) for axis in _AXES))

@@ -127,7 +127,7 @@ class TouchingBodies(ShapedBodies):
                     stiffness: Number | None = None, dissipation: Number | None = None,
                     restitution: float | None = None, impact_speed: float = 1.0, friction: Number | None = None,
                     slip_speed: Number = 1e-3, exponent: float = 1.0, friction_model: str = "regularized",
-                    reach: float = 1e-4, bend_damping: float = 1e-2) -> PlacedContact:
+                    reach: Number = 1e-4, bend_damping: Number = 1e-2) -> PlacedContact:
         """Let two shapes touch: each a shape, its name, or a body (the ground, too) with one shape of the role
         "collision".
 
@@ -271,7 +271,8 @@ class TouchingBodies(ShapedBodies):
         if one.body == other.body:
             raise ModelError(f"{what}: both shapes belong to one body")
         self._check_own(what, *(getattr(material, f) for f in ("friction", "restitution", "stiffness", "dissipation",
-                                                               "slip_speed") if hasattr(material, f)))
+                                                               "slip_speed", "reach", "bend_damping")
+                                if hasattr(material, f)))
         (mine, my_pose), (theirs, their_pose) = self._forms(one, other)
         forms = [mine, theirs]
         if not known_pair(*forms):
@@ -286,7 +287,7 @@ class TouchingBodies(ShapedBodies):
 
 def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: float | None,
               impact_speed: float, friction: Number, slip_speed: Number, exponent: float,
-              friction_model: str = "regularized", reach: float = 1e-4, bend_damping: float = 1e-2
+              friction_model: str = "regularized", reach: Number = 1e-4, bend_damping: Number = 1e-2
               ) -> Compliant | Unyielding:
     if friction_model not in ("regularized", "bristle"):
         raise ModelError(f"{what}: friction_model is 'regularized' or 'bristle', got {friction_model!r}")
@@ -309,6 +310,8 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
         raise ModelError(f"{what}: give dissipation or restitution, not both")
     if exponent not in _EXPONENTS:
         raise ModelError(f"{what}: exponent must be 1, 1.5 (Hertz) or 2, got {exponent!r}")
+    if isinstance(impact_speed, Scalar):
+        raise ModelError(f"{what}: impact_speed takes a number, not a parameter")
     if restitution is not None:
         try:
             dissipation = dissipation_for(restitution, float(number(what, "impact_speed", impact_speed)))
@@ -319,5 +322,5 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
                number(what, "slip_speed", slip_speed, 0.0, above=True), float(exponent))
     if friction_model == "regularized":
         return Compliant(*numbers)
-    return BristleContact(*numbers, float(number(what, "reach", reach, 0.0, above=True)),
-                          float(number(what, "bend_damping", bend_damping, 0.0)))
+    return BristleContact(*numbers, number(what, "reach", reach, 0.0, above=True),
+                          number(what, "bend_damping", bend_damping, 0.0))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.graph import Number
 
@@ -19,14 +20,14 @@ __all__ = ["Bristle", "BristleForce", "BristleRate"]
 
 
 @dataclass(frozen=True)
-class Bristle:
+class Bristle(Element):
     """A contact along a coordinate or a sum of some: its capacity [N or N m], a number or a law of the machine, the
     `reach` [m or rad] that bristles bend before they slide, and the time constant of their damping [s]."""
 
     name: str
-    capacity: float | MachineLaw
-    reach: float
-    damping: float
+    capacity: Number | MachineLaw
+    reach: Number
+    damping: Number
 
     @property
     def bend(self) -> str:
@@ -39,7 +40,7 @@ class Bristle:
 
 
 @dataclass(frozen=True)
-class BristleRate:
+class BristleRate(Element):
     """s' = (v - |v| s) / reach."""
 
     bristle: Bristle
@@ -50,7 +51,7 @@ class BristleRate:
 
 
 @dataclass(frozen=True)
-class BristleForce:
+class BristleForce(Element):
     """- capacity (s + damping (v - |v| s) / (reach + damping |v|))."""
 
     bristle: Bristle

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.functions import maximum, select_less, sqrt
 from bellcrank.scalar.graph import Number
@@ -31,24 +32,24 @@ def flow_through(gain: Number, drop: Number) -> Number:
 
 
 @dataclass(frozen=True)
-class HydraulicCylinder:
+class HydraulicCylinder(Element):
     """A differential cylinder between two points: areas [m^2], the distance of its ends when pushed in and its stroke
     [m], dead volume of each chamber [m^3], bulk modulus of the oil [Pa], leakage past the piston [m^3/(s Pa)], viscous
     friction [N s/m]; a valve with its gain [m^3/(s sqrt(Pa))], supply and tank pressure [Pa]."""
 
     name: str
-    head_area: float
-    rod_area: float
-    closed: float
-    stroke: float
-    dead_volume: float
-    bulk_modulus: float
-    leakage: float
-    friction: float
-    gain: float
-    supply: float
-    tank: float
-    opening: float | MachineLaw | None  #: of the valve: 1 feeds the head, -1 the rod
+    head_area: Number
+    rod_area: Number
+    closed: Number
+    stroke: Number
+    dead_volume: Number
+    bulk_modulus: Number
+    leakage: Number
+    friction: Number
+    gain: Number
+    supply: Number
+    tank: Number
+    opening: Number | MachineLaw | None  #: of the valve: 1 feeds the head, -1 the rod
 
     @property
     def head(self) -> str:
@@ -76,7 +77,7 @@ class HydraulicCylinder:
 
 
 @dataclass(frozen=True)
-class CylinderForce:
+class CylinderForce(Element):
     """Its tension [N]: less what the pressures push apart."""
 
     cylinder: HydraulicCylinder
@@ -94,8 +95,8 @@ class CylinderForce:
             if len(empty):
                 length = float(np.asarray(x, dtype=float).flat[empty[0]])
                 return (f"at a length of {length:.6g} m no volume is left to the oil on its {chamber} side (closed "
-                        f"{c.closed:g} m, stroke {c.stroke:g} m); give it a stop at its ends (add_bump_stop), or more "
-                        "dead_volume")
+                        f"{float(np.max(c.closed)):g} m, stroke {float(np.max(c.stroke)):g} m); give it a stop at its "
+                        "ends (add_bump_stop), or more dead_volume")
         return ""
 
     def energy(self, at: Any) -> Number:
@@ -107,7 +108,7 @@ class CylinderForce:
 
 
 @dataclass(frozen=True)
-class PressureRate:
+class PressureRate(Element):
     """The rate of a chamber's pressure [MPa/s]: bulk modulus over volume, times what flows in less what the piston
     displaces."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.graph import Number
 
@@ -12,18 +13,18 @@ __all__ = ["CurrentRate", "DcMotor", "MotorTorque"]
 
 
 @dataclass(frozen=True)
-class DcMotor:
+class DcMotor(Element):
     """Resistance [ohm], inductance [H], the constant of torque and of back voltage [N m/A = V s/rad], the gear's ratio,
     viscous friction of the rotor [N m s/rad]; the voltage [V] is a number or a law of the machine."""
 
     name: str
     joint: str
-    resistance: float
-    inductance: float
-    constant: float
-    gear: float
-    friction: float
-    voltage: float | MachineLaw
+    resistance: Number
+    inductance: Number
+    constant: Number
+    gear: Number
+    friction: Number
+    voltage: Number | MachineLaw
 
     @property
     def current(self) -> str:
@@ -32,7 +33,7 @@ class DcMotor:
 
 
 @dataclass(frozen=True)
-class CurrentRate:
+class CurrentRate(Element):
     """L di/dt = V - R i - k r u."""
 
     motor: DcMotor
@@ -45,7 +46,7 @@ class CurrentRate:
 
 
 @dataclass(frozen=True)
-class MotorTorque:
+class MotorTorque(Element):
     """r (k i - b r u) on the joint."""
 
     motor: DcMotor

@@ -142,7 +142,7 @@ class MagicSet:
     def _several(self, group: str, first: int, last: int) -> tuple[float, ...]:
         return tuple(self[f"{group}{i}"] for i in range(first, last + 1))
 
-    def loads(self, load: Number, kappa: Number, alpha: Number, camber: Number, radius: float, speed: Number,
+    def loads(self, load: Number, kappa: Number, alpha: Number, camber: Number, radius: Number, speed: Number,
               rolling: Number, ahead: Number = 1.0) -> TyreLoads:
         """Forces and moments at a load [N], longitudinal slip, slip angle and camber [rad]; the wheel's radius [m], its
         speed over the ground [m/s], the sense in which it rolls and that in which it moves, sgn V_cx, -1 to 1."""
@@ -212,7 +212,7 @@ class MagicSet:
         size = mu * load * (v1 + v2 * df + v3 * camber) * cos(atan(v4 * alpha))
         return less, size * sin(v5 * atan(v6 * kappa))
 
-    def _aligning(self, load: Number, df: Number, kappa: Number, alpha: Number, camber: Number, radius: float,
+    def _aligning(self, load: Number, df: Number, kappa: Number, alpha: Number, camber: Number, radius: Number,
                   side: Sideways, ratio: Number, forces: tuple[Number, Number, Number], ahead: Number) -> Number:
         """M_z, (4.E31)-(4.E49) with the equivalent slip angles (4.E71)-(4.E78)."""
         fx, fy, fy_pure = forces
@@ -233,7 +233,7 @@ class MagicSet:
         arm = radius * (s1 + s2 * (fy * (1.0 / self["FNOMIN"])) + (s3 + s4 * df) * camber)  # (4.E76)
         return (moment - trail * fy_pure) * ahead + arm * fx  # (4.E71); sgn V_cx of (4.E42), (4.E47)
 
-    def _trail(self, load: Number, df: Number, slip: Number, equivalent: Number, camber: Number, radius: float
+    def _trail(self, load: Number, df: Number, slip: Number, equivalent: Number, camber: Number, radius: Number
                ) -> Number:
         """Pneumatic trail [m], (4.E33), (4.E40)-(4.E44)."""
         b1, b2, b3, b4, b5 = self._several("QBZ", 1, 5)

@@ -26,10 +26,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from bellcrank.mechanism.forces.element import positive_part
+from bellcrank.mechanism.forces.element import Element, positive_part
 from bellcrank.mechanism.forces.magic_set import MagicSet
 from bellcrank.scalar.functions import asin, atan, maximum, minimum, sin, sqrt, tanh
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Vector
 
@@ -93,7 +93,7 @@ class Footprint(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tyre:
+class Tyre(Element):
     """A wheel's tyre: the wheel turns about the `axle` through its `center`, both in its body's frame.
 
     `radius` [m], `stiffness` [N/m] and `damping` [N s/m] against the ground; grip `mu`, slope of the force at no slip
@@ -105,19 +105,19 @@ class Tyre:
 
     name: str
     body: str
-    radius: float
-    stiffness: float
-    damping: float
-    mu: float
-    slope: float
+    radius: Number
+    stiffness: Number
+    damping: Number
+    mu: Number
+    slope: Number
     model: str
-    c: float
-    e: float
-    slowest: float
-    half_length: float = 0.0
-    rolling: float = 0.0
+    c: Number
+    e: Number
+    slowest: Number
+    half_length: Number = 0.0
+    rolling: Number = 0.0
     relaxation: tuple[float, float] = (0.0, 0.0)
-    settling: float = 0.05
+    settling: Number = 0.05
     coefficients: MagicSet | None = None
     mirrored: bool = False
     center: tuple[float, ...] = (0.0, 0.0, 0.0)
@@ -145,6 +145,11 @@ class Tyre:
 
     def footprint(self, at: Any) -> Footprint:
         """How the wheel touches the ground; for outputs, too: ``lambda at: tyre.law.footprint(at).load``."""
+        own: Tyre = at.bind(self)
+        return own.touch(at)
+
+    def touch(self, at: Any) -> Footprint:
+        """The same of a tyre whose parameters have their values already, as in its own law."""
         centre, velocity, omega = at.position(self.body, self.center), at.velocity(self.body, self.center), at.omega(
             self.body)
         x, y, z = at.axes(self.body)
@@ -183,7 +188,7 @@ class Tyre:
 
     def __call__(self, at: Any) -> tuple[Vector, Vector]:
         """Force and moment on the wheel at its centre, in world axes."""
-        foot = self.footprint(at)
+        foot = self.touch(at)
         sx, sy = self.slip(at, foot)
         sense = tanh(foot.rolling * (1.0 / self.slowest))
         if self.coefficients is not None:
@@ -203,30 +208,30 @@ class Tyre:
         grip, slope = maximum(self.mu * load, 1e-9), self.slope * load
         size = brush(slip, slope, grip) if self.model == "brush" else magic_formula(slip, slope, grip, self.c, self.e)
         fx, fy = size * sx / slip, size * sy / slip
-        mz = -(trail(slip, slope, grip, self.half_length) * fy * sense) if self.half_length else 0.0
-        my = -(self.rolling * self.radius * load * sense) if self.rolling else 0.0
+        mz = -(trail(slip, slope, grip, self.half_length) * fy * sense) if not is_zero(self.half_length) else 0.0
+        my = -(self.rolling * self.radius * load * sense) if not is_zero(self.rolling) else 0.0
         return fx, fy, 0.0, my, mz
 
     def ground_point(self, at: Any) -> Vector:
         """Where it acts on the ground [m], world axes: below the wheel, where it does not touch."""
-        where: Vector = at.position(self.body, self.center) + self.footprint(at).arm
+        where: Vector = at.position(self.body, self.center) + self.touch(at).arm
         return where
 
     def energy(self, at: Any) -> Number:
         """What it stores between rim and ground [J]."""
-        touch = positive_part(self.footprint(at).depth)
+        touch = positive_part(self.touch(at).depth)
         return 0.5 * self.stiffness * (touch * touch)
 
 
 @dataclass(frozen=True)
-class TyreRate:
+class TyreRate(Element):
     """u' = - V_s - max(|V|, |V_s|) u / sigma."""
 
     tyre: Tyre
     which: int  #: 0 ahead, 1 across
 
     def __call__(self, at: Any) -> Number:
-        tyre, foot = self.tyre, self.tyre.footprint(at)
+        tyre, foot = self.tyre, self.tyre.touch(at)
         sliding = sqrt(foot.slide_x * foot.slide_x + foot.slide_y * foot.slide_y + 1e-40)
         passing = maximum(tyre.passing(foot), sliding)
         slide = (foot.slide_x, foot.slide_y)[self.which]
