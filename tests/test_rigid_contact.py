@@ -223,6 +223,21 @@ def test_boxes_bounce_on_a_slope_side_by_side() -> None:
     assert np.abs(ends(compiled, q[0], u[0], duration=0.2) - alone).max() < 1e-9
 
 
+def test_nothing_that_contacts_can_move() -> None:
+    """The only body leaves: the run goes on without it."""
+    m = bc.Mechanism("ball")
+    m.add_body("ball", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("free", bc.Free(), m.ground, "ball")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision", name="ball")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="floor")
+    m.add_contact("touch", "floor", "ball")
+    gone = bc.Event(lambda t, q, u: t - 0.05, "gone", action=bc.leave("ball"))
+    run = bc.compile(m).simulate(([1.0, 0, 0, 0, 0, 0, 0.1], np.zeros(6)), 0.1, step=0.01, stepper="moreau",
+                                 events=[gone])
+    assert run.attrs["status"] == "finished" and np.abs(run.q.values[:, 6] - 0.1).max() < 1e-12
+    assert np.allclose(run.contact_force.values[[-1, 2], 2], (0.0, G))
+
+
 def test_overlaps_do_not_grow() -> None:
     """A ball that falls into its first contact within a step, whatever part of it, and rolls on and on."""
     m = bc.Mechanism("ball")
