@@ -241,6 +241,25 @@ def test_every_formulation_feels_the_same() -> None:
         assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max(), method
 
 
+@pytest.mark.parametrize("shape", [bc.Box((0.5, 0.7, 0.4)), bc.Cylinder(0.3, 0.6)], ids=["box", "cylinder"])
+def test_derivatives_of_cylinders(shape: Any) -> None:
+    """They are finite, also where no line passes over a rim, and those of the force."""
+    m = bc.Mechanism("two")
+    m.add_body("b", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("free", bc.Free(), m.ground, "b")
+    ground = m.add_shape(m.ground, shape, role="collision")
+    m.add_contact("touch", ground, m.add_shape("b", bc.Cylinder(0.2, 0.5), role="collision"), stiffness=100.0)
+    system = bc.compile(m, backend="numpy")
+    turn, u = np.array([0.8, 0.3, -0.4, 0.33]), np.zeros(6)
+    places = np.array([(0.3, 0.2, 0.3), (0.35, -0.1, 0.2), (0.05, 0.3, 0.4)])
+    q = np.concatenate([np.tile(turn / np.linalg.norm(turn), (3, 1)), places], axis=1)
+    assert bc.analyze.contacts(system, q, u)["touch"].depth.max(axis=-1).min() > 0.01
+    found, step = system.derivatives("forward_dynamics", q, u, by=["q"])["q"], 1e-6 * np.eye(6)[:, None]
+    there, back = (system.forward_dynamics(system.integrate(q, way * step), u) for way in (1.0, -1.0))
+    wanted = np.moveaxis(there - back, 0, -1) / 2e-6
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
 def test_derivatives_through_contact() -> None:
     system = machine("box", "compliant", 0.5)
     q, u = lying(system, 0.0495, (1.0, 0.001, 0.002, 0.0), vx=0.01, vz=0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -193,6 +194,48 @@ def test_the_program_is_that_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(device.functions)
     assert np.abs(there["q"].values - here["q"].values).max() < 1e-10
     assert np.nanmax(np.abs(there["contact_force"].values - here["contact_force"].values)) < 1e-6
+
+
+def test_boxes_bounce_on_a_slope_side_by_side() -> None:
+    """Each as it does alone, also where some of them would make energy and go without restitution, and others not; and
+    as in NumPy, whichever way the slope looks."""
+    m = bc.Mechanism("box")
+    box = m.add_body("box", bc.Inertia.box(1.0, (0.2, 0.3, 0.4)))
+    m.add_joint("free", bc.Free(), m.ground, box)
+    m.add_shape(box, bc.Box((0.2, 0.3, 0.4)), role="collision", name="box")
+    m.add_shape(m.ground, bc.Plane(), bc.Pose.rpy((0, 0, 0), 0.2, -0.3, 0.5), role="collision", name="slope")
+    m.add_contact("touch", "slope", "box", friction=1.5, restitution=1.0)
+    rng = np.random.default_rng(0)
+    q, u = rng.normal(size=(6, 7)), 2.0 * rng.normal(size=(6, 6))
+    q[:, :4] /= np.linalg.norm(q[:, :4], axis=1, keepdims=True)
+    q[:, 4:] = (0.0, 0.0, 0.35)
+    compiled, reference = bc.compile(m), bc.compile(m, backend="numpy")
+
+    def ends(system: bc.System, *state: Any, duration: float = 0.6) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", bc.SimulationWarning)  # with such friction some gain 0.1 % by bouncing
+            return np.asarray(system.simulate(state, duration, step=4e-3, stepper="moreau", output=duration).u)[-1]
+
+    together = ends(compiled, q, u)
+    for i in (2, 3):
+        assert np.array_equal(together[i], ends(compiled, q[i], u[i]))
+    alone = ends(reference, q[0], u[0], duration=0.2)
+    assert np.abs(ends(compiled, q[0], u[0], duration=0.2) - alone).max() < 1e-9
+
+
+def test_nothing_that_contacts_can_move() -> None:
+    """The only body leaves: the run goes on without it."""
+    m = bc.Mechanism("ball")
+    m.add_body("ball", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("free", bc.Free(), m.ground, "ball")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision", name="ball")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="floor")
+    m.add_contact("touch", "floor", "ball")
+    gone = bc.Event(lambda t, q, u: t - 0.05, "gone", action=bc.leave("ball"))
+    run = bc.compile(m).simulate(([1.0, 0, 0, 0, 0, 0, 0.1], np.zeros(6)), 0.1, step=0.01, stepper="moreau",
+                                 events=[gone])
+    assert run.attrs["status"] == "finished" and np.abs(run.q.values[:, 6] - 0.1).max() < 1e-12
+    assert np.allclose(run.contact_force.values[[-1, 2], 2], (0.0, G))
 
 
 def test_overlaps_do_not_grow() -> None:

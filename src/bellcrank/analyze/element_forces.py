@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import NotYetError
+from bellcrank.mechanism.first_order import StateRate
 from bellcrank.system import force_elements
 from bellcrank.system.state_methods import of_motion, of_position
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -79,7 +81,11 @@ def element_wrenches(system: System, q: npt.ArrayLike, u: npt.ArrayLike, *, t: n
     >>> bc.analyze.element_wrenches(bc.compile(m), [0.0], [0.0]).shape
     (1, 6)
     """
-    return system.model.of_described(force_elements.element_wrenches(system.plans, q, u, t=t))
+    tree = system.model.tree  # large machines have laws on joints and rates of states among their pairs
+    between = tuple(pair for pair in tree.pairs if not isinstance(pair, SumForce) or not (
+        pair.name in tree.named_forces or isinstance(pair.along, StateRate)))
+    return system.model.of_described(force_elements.element_wrenches(
+        system.plans, q, u, t=t, pairs=between if len(between) < len(tree.pairs) else None))
 
 
 @of_motion()

@@ -324,7 +324,7 @@ _KINDS: dict[type, type[ElementView]] = {PointPair: PointView, SumForce: SumView
 
 def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:
     """All elements of a tree: name, kind of view, and what it is made with."""
-    pairs = [pair for pair in tree.pairs if not isinstance(getattr(pair, "along", None), StateRate)
+    pairs = [pair for pair in (*tree.pairs, *tree.readable) if not isinstance(getattr(pair, "along", None), StateRate)
              and not (isinstance(pair, SumForce) and pair.name in tree.named_forces)]  # see `laws_between_links`
     return [*((name, JointView, part) for name, part in tree.named_forces.items()),
             *((pair.name, _kind(pair), pair) for pair in pairs),

@@ -124,7 +124,9 @@ class ContactEquations(Equations):
             base, answer = (tuple(c.calls([pushed.name], buffer, 0, wrenches, {**where, "extra": (added, 0)}))
                             for buffer, added in (("base", "none"), ("answer", "column")))
             return 0, base, answer
-        graph = next(x.graph for x in traced if type(x) is Scalar)
+        graph = next((x.graph for x in traced if type(x) is Scalar), None)
+        if graph is None:  # nothing can be moved: all of it is prescribed, or has left
+            return 0, (), ()
         seeds = {graph.leaf(("extra", i)): {0: graph.leaf(("column", i))} for i in range(nu)}
         graphs = split((), (), nu, [row.get(0, 0.0) for row in tangents(traced, seeds)])
         block, inputs = c.run.backend.block, c.run.inputs(pushed, self.external)

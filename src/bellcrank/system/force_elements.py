@@ -159,7 +159,8 @@ def _sum_wrenches(plans: LoopPlans, sums: tuple[SumForce, ...], q: npt.ArrayLike
     bodies = len(plans.tree.body_names) - 1
     if not sums:
         return np.zeros((bodies, 6))
-    return wrenches_on_bodies(plans, replace(plans.tree, pairs=sums), q, u, t)
+    others = tuple(pair for pair in plans.tree.pairs if all(pair is not one for one in sums))
+    return wrenches_on_bodies(plans, replace(plans.tree, pairs=sums, readable=others), q, u, t)
 
 
 def wrenches_on_bodies(plans: LoopPlans, tree: Tree, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:

@@ -182,6 +182,7 @@ class Tree:
     #: rotor inertias felt at joints, by link: (coordinate, inertia)
     armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
     pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
+    readable: tuple[Pair | LoopForce | SumForce, ...] = ()  #: more of them, which laws can read and which do not act
     contacts: tuple[ContactPair, ...] = ()  #: rigid ones: no part of the equations of motion
     #: forces along coordinates of tree joints by name
     named_forces: dict[str, NamedForce] = field(default_factory=dict)
@@ -241,7 +242,7 @@ class Tree:
         """Whether anything is given as a function of time."""
         return any(p is not None for p in self.prescribed) or any(
             callable(x) for several in self.applied.values() for w in several for x in (*w.moment, *w.force)) or any(
-            pair.timed for pair in self.pairs) or any(
+            pair.timed for pair in (*self.pairs, *self.readable)) or any(
             along.timed for several in self.joint_forces.values() for _, along in several) or self.driven_closures
 
     def on_positions(self) -> list[bool]:

@@ -285,7 +285,7 @@ def _passing(center: Vector, axis: Vector, radius: float, line: FaceEdge, fallba
     some = maximum(along.dot(along), PARALLEL_EDGES)
     nearest = -(flat.dot(along) / some)
     reach2 = (radius * radius - flat.dot(flat)) / some + nearest * nearest
-    reach = sqrt(maximum(reach2, 0.0))
+    reach = sqrt(maximum(reach2, 1e-24))
     return [direction(flat + along * (nearest + side * reach), fallback)[0] * radius for side in (-1.0, 1.0)], reach2
 
 
@@ -323,7 +323,7 @@ def _crossing_rims(mine: FlatFace, radius: float, theirs: FlatFace, other: float
     some = maximum(distance, 1e-6 * radius)
     x = (radius * radius - other * other + some * some) * (0.5 / some)
     square = radius * radius - x * x
-    y = sqrt(maximum(square, 0.0))
+    y = sqrt(maximum(square, 1e-24))
     share = select_less(square, 1e-6 * radius * radius, 0.0,
                         select_less(-mine.normal.dot(theirs.normal), _ALIKE, 0.0,
                                     select_less(mine.normal.dot(way), ALONG, 0.0, 1.0)))
