@@ -249,3 +249,56 @@ def test_forces_along_cut_joints_in_derivatives_and_modes() -> None:
                 "frequencies": bc.analyze.modes(system, rest, tau=tau).frequencies}
 
     compare("sleeve", look)
+
+
+ASSEMBLED: dict[str, tuple[str, dict[str, Any]]] = {
+    "held": ("four_bar", {"q": {"A": 0.5}}), "nothing": ("four_bar", {}),
+    "part of a guess": ("four_bar", {"guess": {"A": 0.5, "D": -2.0}}),
+    "a guess of one": ("four_bar", {"guess": {"B": -1.2}}),
+    "held beyond a turn": ("four_bar", {"q": {"D": 7.9}, "u": {"D": 1.0}, "guess": {"D": 7.8}}),
+    "weights": ("four_bar", {"guess": {"A": 0.4}, "weights": {"A": 10.0, "D": 5.0}}),
+    "weights alone": ("slider_crank", {"weights": {"slide": 20.0, "small_end": 3.0}}),
+    "a speed": ("slider_crank", {"guess": {"slide": 0.3}, "u": {"small_end": 0.5}}),
+    "several": ("slider_crank", {"q": {"small_end": np.array([0.01, 0.03])}})}
+
+
+@pytest.mark.parametrize("asked", ASSEMBLED)
+@pytest.mark.everyday(3)
+def test_closed_states_are_the_same(asked: str) -> None:
+    """Guesses that name some of the joints, weights and values that are held, of joints that are cut and others: the
+    same position and speeds whichever joint is cut, and whichever keep their coordinates."""
+    name, given = ASSEMBLED[asked]
+    m, usual = bc.load(name), known(name)
+    wanted, joint = usual.assemble(**given), m.joints[list(ASSEMBLED).index(asked) % 3].name
+    for system in (known(name, joint), known(name, joint, joint)):
+        state = system.assemble(**given)
+        assert joint in system.loops or joint in system.joint_names
+        assert np.abs(system.loop_error(state.q)).max() < 1e-12
+        same({body: system.velocity(state.q, state.u, body) for body in system.body_names},
+             {body: usual.velocity(wanted.q, wanted.u, body) for body in usual.body_names}, 1e-12)
+        same({"poses": system.pose(state.q).position}, {"poses": usual.pose(wanted.q).position}, 1e-12)
+        for key, value in given.get("q", {}).items():
+            off = bc.analyze.loop_coordinates(system, state.q, key)[..., 0] - value
+            assert np.abs(off if key in system.joint_names else np.sin(off)).max() < 1e-12
+
+
+@cache
+def known(name: str, cut: str = "", actuated: str = "") -> bc.System:
+    return bc.compile(bc.load(name), backend="numpy", cut=[cut] if cut else [], actuated=[actuated] if actuated else [])
+
+
+def test_projected_states_are_the_same() -> None:
+    given = {"A": 0.4, "B": -0.3}, {"A": 1.0, "D": 0.3}
+    found = [(system, system.project(*given)) for system in (known("four_bar"), known("four_bar", "B"))]
+    same(*({"poses": system.pose(state.q).position, "rate": system.velocity(state.q, state.u, "coupler")}
+           for system, state in found), 1e-12)
+
+
+def test_weights_pull_at_cut_joints() -> None:
+    """The more the joint counts, the nearer it stays to where the guess has it."""
+    system = known("four_bar")
+    off = [abs(float(bc.analyze.loop_coordinates(system, system.assemble(
+        guess={"A": 0.5, "D": 1.2}, weights=weights).q, "D")[0]) - 1.2) for weights in (None, {"D": 4.0})]
+    assert off[0] > 2.0 * off[1] > 0.0
+    with pytest.raises(bc.StateError, match="weights: 'D' needs a positive number"):
+        system.assemble(weights={"D": 0.0})

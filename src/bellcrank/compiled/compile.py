@@ -61,8 +61,9 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     _check_choices(mechanism, backend, schedule, precision)
     actuated, independent, cut = (_names(x, what) for x, what in (
         (actuated, "actuated"), (independent, "independent"), (cut, "cut")))
-    options = Options(actuated, independent or actuated, _gains(baumgarte))
     wanted = () if lock == "massless" else _names(lock, "lock")
+    options = Options(actuated, independent or actuated, _gains(baumgarte),
+                      bool(actuated or independent or cut or wanted))
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
 

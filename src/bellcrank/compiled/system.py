@@ -90,8 +90,10 @@ class System(Machine):
         out for a single value: ``assemble(q={"A": np.linspace(0, 1, 50)})`` are 50 states. Joints that close loops may
         be held too. Prescribed joints are where their laws have them at time `t`.
 
-        `guess` is an array, a mapping (joints that are not named at zero; those that close loops count where they
-        are named) or a `State`, of which the coordinates count. Positions and speeds that are both only near a closed
+        `guess` is an array, a mapping (joints that are not named at zero; those that close loops count where they, or
+        their weights, are named) or a `State`, of which the coordinates count. Where `compile` was told what to cut or
+        to keep, guesses by name and values that are held mean the same as without: "nearest" is in the coordinates that
+        the machine has if nobody says so. Positions and speeds that are both only near a closed
         state, such as keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m
         constraints, more the longer the way.
 

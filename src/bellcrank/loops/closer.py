@@ -70,11 +70,13 @@ class State(_Values):
 
 @dataclass(frozen=True)
 class Extra:
-    """A coordinate of a joint that was cut, held at a value: closure, coordinate, value."""
+    """A coordinate of a joint that was cut, held at a value: closure, coordinate, value; or that shall be near it, with
+    a weight."""
 
     closure: int
     coordinate: int
     value: float
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -91,9 +91,10 @@ class Nearest:
         return self._norm(np.where(mask, 0.0, self.weights * change), self._gaps(q))
 
     def _gaps(self, q: Floats) -> Floats:
-        """How far closing joints are from where the guess has them."""
+        """How far closing joints are from where the guess has them, each times its weight."""
         n = len(self.wanted)
-        return self.assembler.residual(q, self.t, self.wanted)[-n:] if n else np.zeros(0)
+        return self.assembler.residual(q, self.t, self.wanted)[-n:] * [e.weight for e in self.wanted] if n else \
+            np.zeros(0)
 
     @staticmethod
     def _norm(change: Floats, gaps: Floats) -> float:
@@ -192,7 +193,7 @@ class Nearest:
         to that along the steepest descent."""
         if not self.wanted:
             return self.assembler.tangential(q, change, self.t, target)
-        rows = np.stack([self.assembler.coordinate_row(q, e, self.t) for e in self.wanted])
+        rows = np.stack([e.weight * self.assembler.coordinate_row(q, e, self.t) for e in self.wanted])
         pull = np.where(target.held, 0.0, gaps @ rows / self.weights**2)
         step = self.assembler.tangential(q, change + pull, self.t, target)
         own, across = (float(x @ x) for x in (self.weights * step, rows @ step))

@@ -31,6 +31,7 @@ from bellcrank.system.held_values import (
     weighting,
 )
 from bellcrank.system.loop_errors import loop_rate_error
+from bellcrank.system.usual_cut import handed_over, usual_plans
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -42,10 +43,13 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
              weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
     t = one_time(t)
+    usual = None if q is not None and not isinstance(q, Mapping) else usual_plans(plans)
+    if usual is not None and (guess is None or isinstance(guess, Mapping)):
+        return _as_usual(plans, usual, q, u, guess, weights, t)
     axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True)]
     if any(axes):
         return _assemble_many(plans, q, u, guess, weights, t, leading([np.empty((*lead, 0)) for lead in axes]))
-    start, held = begin(plans, q, guess)
+    start, held = begin(plans, q, guess, weights)
     scale = weighting(plans, weights, plans.configuration.usual)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
@@ -53,17 +57,30 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
     return made if end is None else made.on_other_branch()
 
 
+def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any, weights: Mapping[str, float] | None,
+              t: float) -> State:
+    """The same by the machine cut as usual: what is near does not depend on where loops are cut."""
+    named = u is None or isinstance(u, Mapping)
+    found = assemble(usual, q, u if named else None, guess=guess, weights=weights, t=t)
+    made = handed_over(plans, usual, found, q, guess)
+    if not named:
+        return assemble(plans, made.q, u, t=t)
+    if made.q.ndim == 1:
+        plans.remember(made.q, made.t)
+    return made
+
+
 def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
                    weights: Mapping[str, float] | None, t: float, lead: tuple[int, ...]) -> State:
     """A batch: states near closed ones, and that hold joints of the tree, together; others one by one."""
     nq, nu = plans.tree.nq, plans.tree.nu
     scale, changed = weighting(plans, weights, plans.configuration.usual), False
-    if locks_closing(plans) and not isinstance(q, Mapping):
+    if (locks_closing(plans) or names_closing(plans, weights)) and not isinstance(q, Mapping):
         q, guess = {}, guess if q is None else q
     if q is None and names_closing(plans, guess):
         q = {}  # nothing is held
     if isinstance(q, Mapping):
-        position, changed = _held_positions(plans, q, guess, scale, t, lead)
+        position, changed = _held_positions(plans, q, guess, weights, t, lead)
     else:
         first = near(plans, "guess", guess, many=True) if q is None else near(plans, "q", q, many=True)
         start = np.broadcast_to(first, (*lead, nq)).reshape(-1, nq)
@@ -79,11 +96,12 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
     return made.on_other_branch() if changed else made
 
 
-def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Values, scale: Floats, t: float,
-                    lead: tuple[int, ...]) -> tuple[Floats, bool]:
+def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Values, weights: Mapping[str, float] | None,
+                    t: float, lead: tuple[int, ...]) -> tuple[Floats, bool]:
     """Closed positions (states, nq) with coordinates held, and whether one of them is on another branch: all together,
     those that cannot go on one by one."""
-    asked = [begin(plans, one_of(plans, q, lead, i), one_of(plans, guess, lead, i)) for i in np.ndindex(*lead)]
+    scale = weighting(plans, weights, plans.configuration.usual)
+    asked = [begin(plans, one_of(plans, q, lead, i), one_of(plans, guess, lead, i), weights) for i in np.ndindex(*lead)]
     out, good = _walked_together(plans, asked, scale, t)
     changed = False
     for i in np.flatnonzero(~good):
@@ -185,6 +203,9 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
+    usual = usual_plans(plans) if isinstance(q, Mapping) and (u is None or isinstance(u, Mapping)) else None
+    if usual is not None:
+        return handed_over(plans, usual, project(usual, q, u, t=t), q)
     if names_closing(plans, q):
         return assemble(plans, guess=q, u=speeds, t=t)
     place = near(plans, "q", q, "project", many=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,14 +31,15 @@ _QUATERNION = ("qw", "qx", "qy", "qz")
 Values = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 
 
-def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[Floats, Held]:
-    """The guess, and what is held."""
+def begin(plans: LoopPlans, q: State | Values, guess: State | Values, weights: Mapping[str, float] | None = None
+          ) -> tuple[Floats, Held]:
+    """The guess, and what is held; joints that close loops count where the guess or `weights` name them."""
     mask = plans.model.prescribed_mask()
     if q is not None and not isinstance(q, Mapping):  # it is the guess, and nothing is held
         if guess is not None:
             near(plans, "guess", guess)
         start = near(plans, "q", q)
-        return start, Held(mask, (), np.zeros(0), locked_near_guess(plans, q, start))
+        return start, Held(mask, (), np.zeros(0), locked_near_guess(plans, q, start), _wanted(plans, q, weights, start))
     start = near(plans, "guess", guess)
     target = start.copy()
     places: list[int] = []
@@ -48,7 +50,26 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values) -> tuple[F
     named = {(e.closure, e.coordinate) for e in extra}
     extra += [e for e in locked_near_guess(plans, guess, start) if (e.closure, e.coordinate) not in named]
     target, places = plans.configuration.normalize(target), list(dict.fromkeys(places))
-    return start, Held(mask, tuple(places), target[places], tuple(extra), closing_near(plans, guess))
+    wanted = _wanted(plans, guess, weights, start)
+    return start, Held(mask, tuple(places), target[places], tuple(extra), wanted)
+
+
+def _wanted(plans: LoopPlans, guess: State | Values, weights: Mapping[str, float] | None, start: Floats
+            ) -> tuple[Extra, ...]:
+    """Coordinates of joints that close loops that count: those that the guess names, and those with weights, which are
+    at zero in a guess by name that does not name them."""
+    found = {(e.closure, e.coordinate): e for e in closing_near(plans, guess)}
+    for key, weight in (weights or {}).items():
+        joint, coordinate = plans.configuration.split(key)
+        for i, c in enumerate(plans.tree.closures):
+            if c.name != joint or not c.is_joint:
+                continue
+            names = c.kind.coordinate_names()
+            known = guess is None or isinstance(guess, Mapping)
+            at = c.kind.neutral() if known else plans.closer.coordinates(start, i)
+            for k in range(len(names)) if coordinate is None else [names.index(coordinate)]:
+                found[i, k] = replace(found.get((i, k), Extra(i, k, float(at[k]))), weight=float(weight))
+    return tuple(found.values())
 
 
 def locked_near_guess(plans: LoopPlans, guess: State | Values, start: Floats) -> tuple[Extra, ...]:
@@ -142,7 +163,8 @@ def weighting(plans: LoopPlans, weights: Mapping[str, float] | None, usual: Floa
             good = False
         if not good:
             raise StateError(f"weights: {key!r} needs a positive number, got {value!r}")
-        out[plans.configuration.speed_entries(key)] = float(value)
+        if usual is None or plans.configuration.split(key)[0] not in plans.tree.cut_names:  # others count in `begin`
+            out[plans.configuration.speed_entries(key)] = float(value)
     return out
 
 

@@ -32,6 +32,7 @@ class Options:
     actuated: tuple[str, ...] = ()  #: joints with drives
     independent: tuple[str, ...] = ()  #: joints whose speeds shall stay independent where possible
     baumgarte: tuple[float, float] = (0.0, 0.0)  #: alpha and beta of the multiplier methods
+    chosen: bool = False  #: whether `compile` was asked about where loops are cut, or which joints keep coordinates
 
 
 @dataclass(frozen=True, eq=False)
