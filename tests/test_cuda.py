@@ -17,7 +17,7 @@ from bellcrank import math as bm
 from bellcrank.simulate import courses, fixed_course, lane_steppers, resident, rollout
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.varying_course import VaryingCourse
-from bellcrank.target.cuda import cuda_runtime, device, parking_ways
+from bellcrank.target.cuda import cuda_runtime, device, device_driver, parking_ways
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
 from pages import check_prints, page_named
@@ -559,6 +559,21 @@ def test_rollouts_with_rigid_contacts(gpu: HostDevice, backend: str, monkeypatch
     motion.reset(range(STATES), (q, u))
     motion.step({"free.vx": 1.0}, steps=20)
     assert np.abs(motion.u - again.u.values[2]).max() < 1e-10  # as if nothing had been before
+
+
+@with_compiler
+def test_texts_are_made_once(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rollouts and runs there are, of however many states."""
+    made = []
+    printing = device_driver.driver_text
+    monkeypatch.setattr(device_driver, "driver_text", lambda *given: made.append(given) or printing(*given))
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    for many in (STATES, 20):
+        motion = bc.rollout(system, (q[:many], u[:many]), step=1e-3)
+        motion.step(steps=2)
+        assert gap(motion.q, cpu.simulate((q[:many], u[:many]), 2e-3, step=1e-3).q[-1]) < 1e-12
+        assert len(made) == 1
 
 
 @with_compiler
