@@ -1,6 +1,6 @@
 """Robots dropped on the floor that stand on servos, by both contact models, beside MuJoCo, in one run.
 
-    python benchmarks/contact.py [--seconds 2] [--many 4096] [--only go2] [--accuracy 1e-3]
+    python benchmarks/contact.py [--seconds 2] [--many 4096] [--only go2] [--accuracy 1e-3] [--gpu 4096 16384]
 
 Go2 (URDF, all of its collision shapes), Cassie (SDF, its four loops closed; all collision shapes) and Talos (URDF, the
 convex hulls of its feet) fall 2 cm and stand. A gripper of two parallelogram fingers (loops) holds a box by friction.
@@ -12,6 +12,7 @@ and processor seconds per simulated second of a run after the first, so that not
 
 Equal accuracy: the first half second, with the impact, by steps of 8 ms and down by halves; the longest one whose
 coordinates [m, rad] differ nowhere by more than `--accuracy` from those of the same engine by steps of 1/32 ms.
+`--gpu` runs so many of each at once on a GPU instead: `contact_gpu.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from contact_gpu import on_gpu
 
 import bellcrank as bc
 from bellcrank.mechanism.forces.servo import Servo
@@ -259,17 +261,31 @@ class Peer:
                        "unstable: it has begun anew" if lost else "finished")
 
 
+MACHINES: dict[str, Callable[[], Any]] = {"go2": go2, "cassie": cassie, "talos": talos, "gripper": gripper}
+
+
+def rigid(made: Callable[[], Any]) -> tuple[bc.Mechanism, Callable[[bc.System], Any]]:
+    """A machine with rigid contacts, and what gives its first state."""
+    parts = made()
+    return with_contacts(parts, {}), partial(start, targets=parts[1])
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--many", type=int, default=0)
     options.add_argument("--only", default="")
     options.add_argument("--accuracy", type=float, default=0.0)
+    options.add_argument("--gpu", type=int, nargs="*", default=[])
     given = options.parse_args()
     warnings.simplefilter("ignore")
+    if given.gpu:
+        on_gpu({name: partial(rigid, made) for name, made in MACHINES.items() if given.only in ("", name)}, given.gpu,
+               STEP)
+        return
     print(f"{'':19} {'places':>7} {'overlap [mm]':>12} {'slip [mm]':>12} {'rise [J]':>12} {'loops':>10} "
           f"{'cpu s/s':>10}")
-    for name, made in (("go2", go2), ("cassie", cassie), ("talos", talos), ("gripper", gripper)):
+    for name, made in MACHINES.items():
         if given.only and given.only != name:
             continue
         runs: dict[str, Callable[[float, float], Samples]] = {}

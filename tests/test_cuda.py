@@ -14,10 +14,10 @@ import pytest
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.simulate import courses, fixed_course, lane_steppers, resident
+from bellcrank.simulate import courses, fixed_course, lane_steppers, resident, rollout
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.varying_course import VaryingCourse
-from bellcrank.target.cuda import cuda_runtime, device, parking_ways
+from bellcrank.target.cuda import cuda_runtime, device, device_driver, parking_ways
 from bellcrank.target.cuda.parking import park
 from host_device import COMPILER, HostArray, HostDevice
 from pages import check_prints, page_named
@@ -531,6 +531,49 @@ def test_rollouts_are_the_motion(gpu: HostDevice, backend: str) -> None:
         motion.step(np.zeros(7))
     with pytest.raises(bc.ModelError, match="side by side"):
         bc.rollout(system, (q, u), step=1e-3, stepper="dopri5")
+
+
+@with_compiler
+@pytest.mark.parametrize("backend", ("cuda", "llvm"))
+def test_rollouts_with_rigid_contacts(gpu: HostDevice, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two balls on a bar that land, the second later: more places are near then than there was memory for."""
+    monkeypatch.setattr(rollout, "SLOTS", 1)
+    monkeypatch.setattr(rollout, "RigidRun", None)  # no state is one by itself
+    m = bc.Mechanism("bar")
+    m.add_body("bar", bc.Inertia(1.0, (0, 0, 0), (0.01, 0.01, 0.01)))
+    m.add_joint("free", bc.Free(), m.ground, "bar")
+    for x in (-0.2, 0.2):
+        m.add_shape("bar", bc.Sphere(0.1), bc.Pose((x, 0.0, 0.0)), role="collision")
+    m.add_contacts("all", bc.Plane(), friction=0.3)
+    cpu, system = bc.compile(m), bc.compile(m, backend=backend)
+    q, u = np.repeat(cpu.neutral()[None], STATES, 0), np.zeros((STATES, 6))
+    u[:, 1], u[:, 3], tilt = -1.0, 0.5, np.linspace(0.005, 0.5, STATES)
+    q[:, 0], q[:, 2], q[:, 6] = np.cos(0.5 * tilt), np.sin(0.5 * tilt), 0.1 + 0.2 * np.sin(tilt)
+    motion = bc.rollout(system, (q, u), step=1e-3, stepper="moreau")
+    for _ in range(3):
+        motion.step({"free.vx": 1.0}, steps=20)
+    again = cpu.simulate((q, u), 0.06, stepper="moreau", step=1e-3, tau={"free.vx": 1.0}, output=0.01)
+    assert (again.contact_force.values[-1] < -0.1).any(axis=0)[[2, 5]].all()  # both balls of some have landed
+    assert motion.alive.all() and np.abs(motion.q - again.q.values[-1]).max() < 1e-12
+    assert np.abs(motion.u - again.u.values[-1]).max() < 1e-10
+    motion.reset(range(STATES), (q, u))
+    motion.step({"free.vx": 1.0}, steps=20)
+    assert np.abs(motion.u - again.u.values[2]).max() < 1e-10  # as if nothing had been before
+
+
+@with_compiler
+def test_texts_are_made_once(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rollouts and runs there are, of however many states."""
+    made = []
+    printing = device_driver.driver_text
+    monkeypatch.setattr(device_driver, "driver_text", lambda *given: made.append(given) or printing(*given))
+    cpu, system = pair("four_bar")
+    q, u, _ = states(cpu)
+    for many in (STATES, 20):
+        motion = bc.rollout(system, (q[:many], u[:many]), step=1e-3)
+        motion.step(steps=2)
+        assert gap(motion.q, cpu.simulate((q[:many], u[:many]), 2e-3, step=1e-3).q[-1]) < 1e-12
+        assert len(made) == 1
 
 
 @with_compiler

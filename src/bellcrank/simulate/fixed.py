@@ -68,6 +68,11 @@ class FixedRun:
             self._there.forget(members)
         self._y[members] = states
 
+    def bring_back(self) -> None:
+        """Have all that is known of states in this process."""
+        if self._there is not None:
+            self._there.forget()
+
     @property
     def time(self) -> float:
         return self.start + self.done * self.step

@@ -7,8 +7,8 @@ The state is y = (q, u), or (q, p) for Hamilton's equations. Blocks read the sta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -63,13 +63,21 @@ class Code:
 
     def memory(self, layout: DriverLayout, extra: Mapping[str, int]) -> DriverBuffers:
         """Buffers, call lists and arguments of a driver."""
-        lists = {"rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds,
-                 **self.more}
-        if "n_derivatives" in layout.integers:
-            lists["derivatives"] = self.slopes()
-        made = self.backend.memory(CallLists(self.width, self.sizes, self.places, lists), layout, extra)
+        made = self.backend.memory(self._stiff if "n_derivatives" in layout.integers else self._calls, layout, extra)
         made.set(n_inputs=self.sizes["inputs"])
         return made
+
+    @cached_property
+    def _calls(self) -> CallLists:
+        """What drivers call."""
+        return CallLists(self.width, self.sizes, self.places, {
+            "rates": self.rates, "forces": self.forces, "corrections": self.corrections, "holds": self.holds,
+            **self.more})
+
+    @cached_property
+    def _stiff(self) -> CallLists:
+        """The same with Jacobians."""
+        return replace(self._calls, lists={**self._calls.lists, "derivatives": self.slopes()}, made={})
 
 
 class Compiler:

@@ -14,7 +14,7 @@ from bellcrank.simulate.machine import Code
 from bellcrank.simulate.rigid_equations import ContactEquations, paths
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 
-__all__ = ["ContactLog", "RigidRun"]
+__all__ = ["SLOTS", "ContactLog", "ContactStepper", "RigidRun"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

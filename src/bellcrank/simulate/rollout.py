@@ -15,7 +15,10 @@ from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fields import output_values
 from bellcrank.simulate.fixed import Failure, FixedRun
-from bellcrank.simulate.machine import packed
+from bellcrank.simulate.machine import Code, packed
+from bellcrank.simulate.moreau import stiffened
+from bellcrank.simulate.rigid_equations import ContactEquations, paths
+from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
@@ -39,8 +42,8 @@ def rollout(system: Machine, state: Any, step: float, stepper: str = "rk4") -> R
     given = to_numpy(foreign, tuple(state), []) if foreign is not None and isinstance(state, tuple) else state
     setup = Setup.of(system, given, step, step, stepper, None, None, None, None, (), 1e-9, 1e-12, None)
     if not setup.fixed or not STEPPERS[stepper].lanes:
-        raise ModelError(f"rollout: {stepper!r} does not take steps of many states side by side; take 'rk4', 'rk8' or "
-                         "'semi_implicit'")
+        raise ModelError(f"rollout: {stepper!r} does not take steps of many states side by side; take 'rk4', 'rk8', "
+                         "'semi_implicit' or 'moreau'")
     if system.model.method == "momenta":
         raise NotYetError("rollout: not with the method 'momenta', whose states are (q, p)")
     if not Equations.compiled(system, setup.y0[0, :system.nq], setup.start):
@@ -54,7 +57,8 @@ class Rollout:
 
     Loops are closed after every step. A state whose plan fails is brought through the call by the CPU with plans of its
     own, and the others do not notice; one that cannot go on stays where it was, `alive` is false there, and `failures`
-    say why. Cost: that of the steps, and one number read from the device for each call.
+    say why. With the stepper "moreau" rigid contacts act. Cost: that of the steps, and one number read from the device
+    for each call.
 
     >>> import bellcrank as bc, numpy as np
     >>> pendulums = bc.compile(bc.load("pendulum"))
@@ -77,7 +81,9 @@ class Rollout:
         self._device = backend.foreign()
         width = width_of(self._kind, backend, setup.count) if self._device is None else backend.lanes()
         plan = self._equations.first_plan(setup.y0[0, :self.system.nq], setup.start)
-        self._stepper = FixedStepper(self._equations.code(plan, width), self._kind)
+        places = self._equations.places if isinstance(self._equations, ContactEquations) else 0
+        self._slots = max(min(places, SLOTS), 1)  #: places that may be near at the same time
+        self._stepper = self._made_stepper(self._equations.code(plan, width))
         self._width, self._code = width, self._stepper.code
         self._others: dict[Any, FixedStepper] = {}  #: of other plans, by their keys
         self._float = np.float64 if self._code.real == "double" else np.float32
@@ -93,7 +99,17 @@ class Rollout:
         return f"<Rollout of {self.system.model.name!r}: {self.count} states, t = {self.t:.6g} s>"
 
     def _made(self, system: Machine, count: int, tau: Any) -> Equations:
+        if self._kind.name == "moreau":
+            stiff, added = stiffened(system, self._h)
+            return ContactEquations(added, stiff, (count,), tau, None, separate=True)
         return Equations(system, (count,), tau, None, separate=self._kind.tableau is None)
+
+    def _made_stepper(self, code: Code) -> FixedStepper:
+        if not isinstance(self._equations, ContactEquations):
+            return FixedStepper(code, self._kind)
+        stepper = ContactStepper(code, self._kind, paths(self._equations.system.model.tree), self._slots)
+        stepper.recorded = False
+        return stepper
 
     def _place(self, array: npt.NDArray[Any], kind: Any = None) -> Any:
         array = array.astype(self._float if kind is None else kind)
@@ -176,7 +192,9 @@ class Rollout:
                 for x, n in zip(state[:2], (self.system.nq, self.system.nu), strict=True))
         system = self._single(chosen)
         rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
-        self._write(chosen, self._place(rows))
+        self._write(self._y, chosen, self._place(rows))
+        if self._carried is not None:  # contacts begin anew
+            self._write(self._given[:, self._carried:], chosen, 0.0)
         self._alive[self._place(chosen, np.int64)] = True
         self.failures = [f for f in self.failures if f.state not in set(chosen.tolist())]
 
@@ -192,11 +210,19 @@ class Rollout:
             name: np.broadcast_to(v, (self.count,))[chosen] for name, v in self.system.model.values.items()})
 
     # -- states whose plan fails --------------------------------------------------------------------
+    @property
+    def _carried(self) -> int | None:
+        """Where in the inputs of a state that lies which goes from step to step."""
+        return self._equations.carried(self._code)
+
     def _rescue(self, left: Ints, steps: int) -> None:
         """Bring states through the steps that are left with plans made where they are: what serves one is tried for
         all, where they are; the last few are the CPU's."""
         done = self._numbers(self._done).reshape(-1)[:self.count].astype(np.int64)
         few = self._width // 2 if self._device is not None else 0
+        while len(left) and self._crowded():
+            self._go_on(self._stepper, left, done, steps)
+            left = left[done[left] < steps]
         while len(left) > few:
             first = int(left[0])
             at, q = self.t + int(done[first]) * self._h, self._lanes(self._y, left[:1], 1)[0, :self.system.nq, 0]
@@ -214,21 +240,37 @@ class Rollout:
         if len(left):
             self._alone(left, done, steps)
 
+    def _crowded(self) -> bool:
+        """Whether more places were near than there was memory for: there is more then."""
+        if not isinstance(self._equations, ContactEquations):
+            return False
+        need = int(self._given[:, -1].max())
+        if need <= self._slots:
+            return False
+        self._slots = min(max(need, 2 * self._slots), self._equations.places)
+        self._stepper, self._others = self._made_stepper(self._stepper.code), {}
+        return True
+
     def _through(self, plan: Any, chosen: Ints, done: Ints, steps: int) -> None:
         """Go on with another plan, as far as it serves; `done` are the steps of all states."""
         if plan.key not in self._others:
-            self._others[plan.key] = FixedStepper(self._equations.code(plan, self._width), self._kind)
-        stepper, width = self._others[plan.key], self._width
+            self._others[plan.key] = self._made_stepper(self._equations.code(plan, self._width))
+        self._go_on(self._others[plan.key], chosen, done, steps)
+        if 2 * len(chosen) > self.count:
+            self._stepper = self._others[plan.key]  # most states are where it serves
+
+    def _go_on(self, stepper: FixedStepper, chosen: Ints, done: Ints, steps: int) -> None:
+        """Go on with some states by this stepper, as far as it serves."""
+        width = self._width
         for already in np.unique(done[chosen]).tolist():
             some = chosen[done[chosen] == already]
             y, given = (self._lanes(x, some, width) for x in (self._y, self._given))
             taken, nowhere = self._place(np.zeros((len(y), 1, width))), self._place(np.zeros((len(y), 1, 1, 1)))
             stepper.advance(y, given, taken, nowhere, self._setup.start, self._h, self._steps + already,
                             steps - already, _NEVER)
-            self._write(some, y.transpose(0, 2, 1).reshape(-1, self._code.size)[:len(some)])
+            for target, rows in ((self._y, y), (self._given, given)):
+                self._write(target, some, rows.transpose(0, 2, 1).reshape(-1, rows.shape[1])[:len(some)])
             done[some] += self._numbers(taken).reshape(-1)[:len(some)].astype(np.int64)
-        if 2 * len(chosen) > self.count:
-            self._stepper = stepper  # most states are where it serves
 
     def _alone(self, chosen: Ints, done: Ints, steps: int) -> None:
         """Let the CPU do it, through singular positions if need be; who cannot go on is told of."""
@@ -236,16 +278,26 @@ class Rollout:
         tau = given[:, self._code.inputs["tau"]:self._code.inputs["tau"] + self.system.nu]
         for already in np.unique(done[chosen]).tolist():
             some = np.flatnonzero(done[chosen] == already)
-            run = FixedRun(self._made(self._single(chosen[some]), len(some), tau[some]), self._kind, y[some],
-                           self.t + already * self._h, self._h)
+            equations = self._made(self._single(chosen[some]), len(some), tau[some])
+            start = self.t + already * self._h
+            if isinstance(equations, ContactEquations):
+                equations.handed_on[:] = given[some, self._carried:]
+                run: FixedRun = RigidRun(equations, self._kind, y[some], start, self._h)
+            else:
+                run = FixedRun(equations, self._kind, y[some], start, self._h)
             run.advance(steps - already, _NEVER)
+            run.bring_back()
             y[some] = run.y
+            if isinstance(equations, ContactEquations):
+                given[some, self._carried:] = equations.handed_on
             for failure in run.failures:
                 lane = int(chosen[some[failure.state]])
                 self.failures.append(Failure(lane, failure.time, failure.reason, failure.diverged))
                 self._alive[lane] = False
         done[chosen] = steps
-        self._write(chosen, self._place(y))
+        self._write(self._y, chosen, self._place(y))
+        if self._carried is not None:
+            self._write(self._given, chosen, self._place(given))
 
     def _lanes(self, blocks: Any, chosen: Ints, width: int) -> Any:
         """Some states as blocks of their own; the last is filled up."""
@@ -253,6 +305,6 @@ class Rollout:
         at = [self._place(x, np.int64) for x in (padded // self._width, padded % self._width)]
         return blocks[at[0], :, at[1]].reshape(-1, width, blocks.shape[1]).transpose(0, 2, 1).copy()
 
-    def _write(self, chosen: Ints, rows: Any) -> None:
+    def _write(self, blocks: Any, chosen: Ints, rows: Any) -> None:
         lanes = [self._place(x, np.int64) for x in (chosen // self._width, chosen % self._width)]
-        self._y[lanes[0], :, lanes[1]] = rows
+        blocks[lanes[0], :, lanes[1]] = rows

@@ -92,6 +92,7 @@ class CallLists:
     sizes: Mapping[str, int]  #: of the buffers, in values
     places: Mapping[str, tuple[str, int]]  #: of inputs: buffer and entry
     lists: Mapping[str, Sequence[Call]]  #: by name; a driver finds their lengths as n_<name>
+    made: dict[Any, Any] = field(default_factory=dict, compare=False)  #: drivers that a backend has compiled for them
 
 
 class DriverBuffers(Protocol):

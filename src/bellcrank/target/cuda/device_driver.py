@@ -89,20 +89,25 @@ class DeviceDriver:
         self.kind = np.float64 if real == "double" else np.float32
 
     def compiled(self, memory: DeviceMemory) -> Launch:
-        """The kernel for what this memory's lists call."""
+        """The kernel for what this memory's lists call; made once for each size of its arrays."""
         if memory.launch is None:
-            layout = self.layout
-            known = {n: v for n, v in memory.integers.items() if n not in CHANGING}
-            whole = {n: memory.arrays[n].size for n in layout.pointers
+            known = {n: v for n, v in memory.integers.items() if n not in CHANGING} | {"blocks": 1}  # each its own
+            whole = {n: memory.arrays[n].size for n in self.layout.pointers
                      if n in memory.arrays and memory.arrays[n].dtype.kind == "i"}
-            text, rolled, work, buffers = driver_text(self.program, layout, memory.calls, memory.extra, known,
-                                                      self.real, whole, self.device.shared_memory())
-            names = [name for _, name in text.parameters]
-            outer = tuple(n for n in layout.pointers if f"{n}_of_all" in names)
-            memory.launch = Launch(self.device.function(text), text, outer,
-                                   tuple(n for n in layout.tables if n in names), self._tables(rolled), work, buffers,
-                                   self.device, self.kind)
+            key = (self.program, self.real, *(tuple(x.items()) for x in (memory.extra, known, whole)))
+            if key not in memory.calls.made:
+                memory.calls.made[key] = self._launch(memory, known, whole)
+            memory.launch = memory.calls.made[key]
         return memory.launch
+
+    def _launch(self, memory: DeviceMemory, known: Mapping[str, int], whole: Mapping[str, int]) -> Launch:
+        layout = self.layout
+        text, rolled, work, buffers = driver_text(self.program, layout, memory.calls, memory.extra, known,
+                                                  self.real, whole, self.device.shared_memory())
+        names = [name for _, name in text.parameters]
+        outer = tuple(n for n in layout.pointers if f"{n}_of_all" in names)
+        return Launch(self.device.function(text), text, outer, tuple(n for n in layout.tables if n in names),
+                      self._tables(rolled), work, buffers, self.device, self.kind)
 
     def _tables(self, rolled: list[RolledData]) -> list[Any]:
         return [x for r in rolled for x in (
