@@ -64,6 +64,7 @@ class ContactEquations(Equations):
     def __init__(self, added: Sequence[Number] | None, *given: Any, **options: Any) -> None:
         """`added` is inertia of the machine for every speed, an expression of parameters, to be taken off again."""
         super().__init__(*given, **options)
+        self.momenta = False  # impulses change speeds, whatever the method that knows their rates
         self.added = added
         tree = self.system.model.tree
         self.places = sum(pair.places for pair in tree.contacts)
