@@ -11,6 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
+from bellcrank.simulate import chosen_run
 from bellcrank.simulate.cone_problem import solve_contacts
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import CallLists, backend_named
@@ -136,6 +137,24 @@ def test_inertia_for_springs_needs_no_other_plan(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         result = system.simulate(state, 0.01, stepper="moreau", step=1e-3)
     assert len(made) == 1 and result["loop_error"].values.max() < 1e-12
+
+
+@pytest.mark.parametrize(("method", "closing"), [("momenta", "position"), ("elimination", "none")])
+def test_every_closing_and_momenta_are_compiled(method: str, closing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    m = bc.load("four_bar")
+    m.add_shape("coupler", bc.Sphere(0.05), role="collision")
+    m.add_shape(m.ground, bc.Plane(), bc.Pose((0, -0.1, 0), [[1, 0, 0], [0, 0, 1], [0, -1, 0]]), role="collision")
+    m.add_contact("floor", m.ground, "coupler", friction=0.4)
+    state = bc.compile(m, backend="numpy").assemble(q={"A": -0.05}, u={"A": -1.0})
+    ends = []
+    for backend in ("numpy", "llvm"):
+        system = bc.compile(m, method=method, backend=backend)
+        if backend == "llvm":
+            monkeypatch.setattr(chosen_run, "MoreauRun", None)
+        run = system.simulate(state, 0.08, stepper="moreau", step=4e-3, output=8e-3, closing=closing)
+        ends.append(run["q"].values)
+    assert (np.nan_to_num(run["contact_force"].values) != 0.0).any()
+    assert np.abs(ends[0] - ends[1]).max() < 1e-11
 
 
 def test_actuators_keep_their_limits_and_contacts_know_none() -> None:

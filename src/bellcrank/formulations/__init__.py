@@ -106,6 +106,7 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
     Function("contact_rows", contact_rows.contact_rows, ("q",), "contacts", whole=True),
     Function("contact_depths", contact_rows.contact_depths, ("q",), "depths", whole=True),
+    Function("joint_responses", operator.joint_responses, ("q", "column"), "speeds"),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
     Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),

@@ -132,7 +132,7 @@ def _entries(tree: Tree) -> int:
 def input_sizes(tree: Tree) -> dict[str, int]:
     """Lengths of all input arrays."""
     return {"q": tree.nq, "u": tree.nu, "tau": tree.nu, "udot": tree.nu, "p": tree.nu, "dq": tree.nu, "du": tree.nu,
-            "extra": tree.nu, "scale": tree.nu, "t": 1, "point": 3, "load": 6 * tree.n,
+            "extra": tree.nu, "column": tree.nu, "scale": tree.nu, "t": 1, "point": 3, "load": 6 * tree.n,
             "multipliers": row_count(tree),
             "wrench": 6 * (len(tree.body_names) - 1), "parameters": len(tree.parameters)}
 

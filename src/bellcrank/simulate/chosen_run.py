@@ -55,12 +55,12 @@ def _moreau_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats,
     assert setup.step is not None
     kind, holds = STEPPERS[setup.stepper], setup.holds()
     refuse_flexible(system)
-    if setup.closing != "position" or system.model.method == "momenta" or not _prepared(system, y, t):
+    if not Equations.compiled(system, y[0, :system.nq], t, speeds=True):
         return MoreauRun(Rhs(system, tau, wrenches, setup.drives, setup.cuts, setup.closing), kind, y, t, setup.step,
                          holds)
     stiff, added = stiffened(system, setup.step)
     equations = ContactEquations(added, stiff, setup.batch, tau, wrenches, setup.drives, separate=True,
-                                 cuts=setup.cuts)
+                                 cuts=setup.cuts, closing=setup.closing)
     return RigidRun(equations, kind, y, t, setup.step, holds, setup.threads)
 
 

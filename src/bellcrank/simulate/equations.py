@@ -153,16 +153,17 @@ class Equations:
         return self._block(spread(self.system, self.cuts), inputs, "spread", width), size
 
     @staticmethod
-    def compiled(system: Machine, q: Floats, t: float) -> bool:
-        """Whether the whole program of a system that is at q can be compiled."""
+    def compiled(system: Machine, q: Floats, t: float, speeds: bool = False) -> bool:
+        """Whether the whole program of a system that is at q can be compiled; `speeds`: one that never has momenta."""
         run = system.kernels.evaluator
         if not isinstance(run, CompiledEvaluator) or system.model.dense_loops:
             return False
-        if system.kernels.springs_outside and (system.model.method == "momenta" or next(
+        momenta = system.model.method == "momenta" and not speeds
+        if system.kernels.springs_outside and (momenta or next(
                 (len(x.graph.nodes) for x in _spring_graph(system) if type(x) is Scalar), 0) > SPRING_NODES):
             return False
         name = "forward_dynamics"
-        if system.model.method == "momenta":
+        if momenta:
             name = "constrained_hamilton" if system.model.tree.looped else "hamilton"
         if not system.model.tree.looped:
             return run.compiles_whole(system.kernels.functions[name])

@@ -6,6 +6,7 @@ Laboratory, conference text of 1989.
 | | |
 |---|---|
 | `tree_recursion` | forward and inverse dynamics of trees, (2.1)-(3.7) and (A.1), (A.2): notation, deviations |
+| | and there M^-1 by (3.7) for forces alone, of which contacts have their inertia |
 | `flexible_recursion` | trees with flexible links: section 4 |
 | `flexible_operators` | B, C, h, m and M^f of section 4 as matrices |
 | `closed_chains` | machines with loops: sections 2.3 and 3, steps (A)-(F) |
@@ -20,9 +21,10 @@ from __future__ import annotations
 
 from bellcrank.formulations.operator.choose_secondary import refine_plan
 from bellcrank.formulations.operator.secondary_first import constrained_dynamics
-from bellcrank.formulations.operator.tree_recursion import forward_dynamics, inverse_dynamics
+from bellcrank.formulations.operator.tree_recursion import forward_dynamics, inverse_dynamics, joint_responses
 
-__all__ = ["BIBTEX", "FLEXIBLE", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "refine_plan"]
+__all__ = ["BIBTEX", "FLEXIBLE", "constrained_dynamics", "forward_dynamics", "inverse_dynamics", "joint_responses",
+           "refine_plan"]
 
 #: functions that cover bodies that deform
 FLEXIBLE = ("constrained_dynamics", "forward_dynamics", "inverse_dynamics")

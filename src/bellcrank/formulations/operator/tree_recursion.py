@@ -40,7 +40,7 @@ from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, Vector, unit_index
 
 __all__ = ["Articulation", "Innovation", "LinkState", "forward_dynamics", "inverse_dynamics", "inward_articulation",
-           "outward_states"]
+           "joint_responses", "outward_states"]
 
 class LinkState(NamedTuple):
     """Spatial velocity and acceleration of a link."""
@@ -80,6 +80,13 @@ def forward_dynamics(tree: Sweeps) -> Field:
         return accelerations_of_flexible_links(tree, bias, inward_innovations, outward_accelerations)  # section 4
     innovation, _ = tree.inward(inward_innovations, bias, zero=(ArticulatedInertia.zero(), Force.zero()))
     return tree.outward(outward_accelerations, innovation, root=Motion.zero())
+
+
+def joint_responses(tree: Sweeps) -> Field:
+    """M^-1 T = [I - H psi K]* D^-1 [I - H psi K] T, (3.7), for joint forces T that are given alone: the machine is at
+    rest and has no weight. Prescribed speeds do not answer, and nothing is read of T there."""
+    innovation, _ = tree.inward(inward_impulses, zero=(ArticulatedInertia.zero(), Force.zero()))
+    return tree.outward(outward_responses, innovation, root=Motion.zero())
 
 
 def outward_states(link: Link, parent: LinkState) -> tuple[LinkState, LinkState]:
@@ -147,10 +154,22 @@ def inward_articulation(link: Link, outboard: ArticulatedInertia) -> tuple[Artic
 
 def inward_innovations(link: Link, outboard: tuple[ArticulatedInertia, Force], bias: tuple[Number, ...]
                        ) -> tuple[tuple[ArticulatedInertia, Force], Innovation]:
+    given = [t - c for t, c, prescribed in zip(link.tau, bias, link.mask, strict=True) if not prescribed]  # That
+    return innovate(link, outboard, given)
+
+
+def inward_impulses(link: Link, outboard: tuple[ArticulatedInertia, Force]
+                    ) -> tuple[tuple[ArticulatedInertia, Force], Innovation]:
+    given = [t for t, prescribed in zip(link.change("column"), link.mask, strict=True) if not prescribed]  # T
+    return innovate(link, outboard, given)
+
+
+def innovate(link: Link, outboard: tuple[ArticulatedInertia, Force], given: list[Number]
+             ) -> tuple[tuple[ArticulatedInertia, Force], Innovation]:
+    """One step of (A.1) and (A.2), for joint forces That at the speeds that are free."""
     reduced, own = articulate(link, outboard[0])
     z = outboard[1]
     columns = [c for c, prescribed in zip(link.columns, link.mask, strict=True) if not prescribed]
-    given = [t - c for t, c, prescribed in zip(link.tau, bias, link.mask, strict=True) if not prescribed]  # That
     rest = [that - column.dot(z) for that, column in zip(given, columns, strict=True)]  # eps = That - H z
     nu = tuple(solve_positive(own.d, rest))  # nu = D^-1 eps
     for g, e in zip(own.gain, rest, strict=True):
@@ -161,10 +180,19 @@ def inward_innovations(link: Link, outboard: tuple[ArticulatedInertia, Force], b
 
 
 def outward_accelerations(link: Link, inboard: Motion, innovation: Innovation) -> tuple[Motion, tuple[Number, ...]]:
+    return outward_answer(link, inboard, innovation, link.prescribed_udot)
+
+
+def outward_responses(link: Link, inboard: Motion, innovation: Innovation) -> tuple[Motion, tuple[Number, ...]]:
+    return outward_answer(link, inboard, innovation, [0.0] * len(link.mask))
+
+
+def outward_answer(link: Link, inboard: Motion, innovation: Innovation, udot: list[Number]
+                   ) -> tuple[Motion, tuple[Number, ...]]:
+    """The other step of (A.2); `udot` holds what is prescribed."""
     acceleration = inboard
     for t in link.transforms:
         acceleration = t.velocity(acceleration)  # phi*
-    udot = link.prescribed_udot
     free = [i for i, prescribed in enumerate(link.mask) if not prescribed]
     solved = [nu - acceleration.dot(g) for nu, g in zip(innovation.nu, innovation.gain, strict=True)]  # nu - K* alpha
     for i, value in zip(free, solved, strict=True):
