@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from pathlib import Path
 from types import ModuleType
@@ -63,3 +64,16 @@ def test_an_inverted_linkage_is_held(capsys: pytest.CaptureFixture[str]) -> None
 def test_inertias_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     script("10_identification").main()
     assert [line.split(": ")[1].split(" of")[0] for line in capsys.readouterr().out.splitlines()] == ["43", "8"]
+
+
+@pytest.mark.parametrize("folder", ("benchmarks", "examples"))
+def test_scripts_find_what_they_import(folder: str) -> None:
+    """Parts of one script in other files are there; other libraries are imported where they are used."""
+    root = FOLDER.parent
+    own = {file.stem for place in ("tests", folder) for file in (root / place).glob("*.py")}
+    for file in (root / folder).glob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for name in [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]:
+                    top = name.partition(".")[0]
+                    assert top in own or importlib.util.find_spec(top), f"{file.name} imports {name}, which is not here"
