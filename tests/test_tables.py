@@ -101,6 +101,44 @@ def test_two_arguments(kind, tolerance):
     assert abs(table(5.0, 0.3) - table(4.0, 0.3) - out) < 1e-12
 
 
+@pytest.mark.parametrize("kind", ["linear", "cubic", "akima", "monotone"])
+@pytest.mark.parametrize("beyond", ["hold", "linear", "periodic"])
+def test_surfaces_have_no_steps_and_no_kinks(kind, beyond):
+    """Both sides of every line of the grid agree, inside and beyond it; so do slopes of smooth kinds inside. Exchanging
+    the arguments changes nothing; along lines of the grid the surface is the curve of one argument."""
+    rng = np.random.default_rng(3)
+    axes = [np.cumsum(rng.uniform(0.3, 1.0, n)) for n in (6, 7)]
+    values = rng.normal(size=(6, 7))
+    if beyond == "periodic":
+        values[-1] = values[0]
+        values[:, -1] = values[:, 0]
+    table = bc.Table(axes, values, kind=kind, extrapolate=beyond)
+    other = bc.Table(axes[::-1], values.T, kind=kind, extrapolate=beyond)
+    many = [np.linspace(a[0] - 1.0, a[-1] + 1.0, 61) for a in axes]
+    assert np.abs(table(many[0][:, None], many[1]) - other(many[1], many[0][:, None])).max() < 1e-11
+    for k, knot in enumerate(axes[0]):
+        across = [table(Jet(x, 1.0, 0.0), many[1]) for x in (knot - 1e-11, knot + 1e-11)]
+        assert np.abs(across[0].value - across[1].value).max() < 1e-9, knot
+        if kind != "linear" and (beyond != "hold" or 0 < k < 5):
+            assert np.abs(across[0].rate - across[1].rate).max() < 1e-8, knot
+        line = bc.Table(axes[1], values[k], kind=kind, extrapolate=beyond)
+        assert np.abs(table(knot, many[1]) - line(many[1])).max() < 1e-11
+
+
+def test_monotone_surfaces_keep_to_their_values():
+    """Of points that rise along both arguments; a product of straight lines is met exactly."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        axes = [np.cumsum(rng.uniform(0.3, 1.0, n)) for n in (6, 7)]
+        values = np.cumsum(np.cumsum(rng.uniform(0.0, 1.0, (6, 7)) ** 4, axis=0), axis=1)
+        table = bc.Table(axes, values, kind="monotone", extrapolate="hold")
+        fine = [np.linspace(a[0], a[-1], 101) for a in axes]
+        found = table(fine[0][:, None], fine[1])
+        assert found.min() > values.min() - 1e-12 and found.max() < values.max() + 1e-12
+        flat = bc.Table(axes, np.outer(*axes), kind="monotone", extrapolate="linear")
+        assert np.abs(flat(fine[0][:, None], fine[1]) - np.outer(*fine)).max() < 1e-11
+
+
 def test_derivatives_are_exact():
     table = bc.Table(X, Y, kind="akima", extrapolate="linear")
     reference = Akima1DInterpolator(X, Y)

@@ -32,7 +32,10 @@ class Table:
     - "linear": straight lines;
     - "cubic": the smooth cubic spline (twice differentiable; it may overshoot);
     - "akima": piecewise cubic after Akima (once differentiable; little overshoot);
-    - "monotone": piecewise cubic (PCHIP) that rises where the points rise and never overshoots.
+    - "monotone": piecewise cubic (PCHIP) that rises where the points rise and never overshoots; of two arguments along
+      the lines of the grid, and by at most some per cent between them.
+
+    Surfaces of the last three are bicubic pieces that meet with the same values and slopes.
 
     `extrapolate` says what is beyond the ends, and must be given: "hold" (the value at the end), "linear" (straight on
     with the slope at the end), "error" (an error that names the table) or "periodic" (it repeats; the first and the
