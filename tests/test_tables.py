@@ -317,6 +317,38 @@ def test_from_csv(tmp_path):
         bc.Table.from_csv(file, y=1.5, delimiter=";", decimal=",", extrapolate="hold")
 
 
+@pytest.mark.parametrize(("text", "said"), [
+    (",5\n1,2\n2,3\n", r"t.csv:1: column 0: an entry is missing"),
+    ("NA,5\n1,2\n2,3\n", r"t.csv:1: column 0: 'NA' is no number"),
+    ("1o,5\n11,2\n12,3\n", r"t.csv:1: column 0: '1o' is no number"),
+    ("1_0,5\n11,2\n12,3\n", r"t.csv:1: column 0: '1_0' is no number"),
+    ("x,y,x\n1,2,3\n2,3,4\n", r"t.csv: 2 columns are called 'x'; say which by its place")])
+def test_nothing_in_files_is_passed_over(text, said, tmp_path):
+    """A first line without numbers has names; one with a number is the first point, and must have both."""
+    (tmp_path / "t.csv").write_text(text)
+    names = {"x": "x", "y": "y"} if text.startswith("x") else {}
+    with pytest.raises(bc.ModelError, match=said):
+        bc.Table.from_csv(tmp_path / "t.csv", extrapolate="hold", **names)
+
+
+def test_files_of_other_forms(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(",0,1\n0,1,2,9\n2,3,6\n")
+    with pytest.raises(bc.ModelError, match=r"t.csv:2: it has 4 entries, the first line 3"):
+        bc.Table.from_csv(file, grid=True, extrapolate="hold")
+    file.write_text("  speed   force\n  -1.0   -5\n   0.0\t\t7  \n")
+    table = bc.Table.from_csv(file, x="speed", y="force", delimiter=" ", extrapolate="hold")
+    assert table.points == ((-1.0, 0.0),) and table.values == (-5.0, 7.0)
+
+
+@pytest.mark.parametrize(("points", "values", "kind"), [
+    ([0.0, 1.0], [-1e308, 1e308], "linear"), ([0.0, 1e-320, 1.0], [0.0, 1.0, 2.0], "linear"),
+    ([0.0, 1.0, 2.0, 3.0], [0.0, 1e308, -1e308, 0.0], "cubic")])
+def test_slopes_beyond_all_numbers_are_refused_by_name(points, values, kind):
+    with pytest.raises(bc.ModelError, match=r"table 'steep': its slopes are no finite numbers; points are too near"):
+        bc.Table(points, values, kind=kind, extrapolate="hold", name="steep")
+
+
 # -- everywhere ---------------------------------------------------------------------------------------------------
 def cam(m, one, two):
     for name, joint in (("cam", bc.Revolute("z")), ("follower", bc.Prismatic("z"))):
