@@ -10,6 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import ModelError, StateError
+from bellcrank.math import sin
 
 G = 9.81
 SOFT = {"stiffness": 2e5, "dissipation": 1.0, "slip_speed": 1e-4}
@@ -114,6 +115,17 @@ def test_bristles_stick() -> None:
     assert abs(held.power.values[-1]) < 1e-12
 
 
+def test_bristles_that_are_shaken_do_not_creep() -> None:
+    """A block on a table is pushed to and fro within what friction holds, about a push to one side."""
+    m = bristled("box").model.mechanism.copy()
+    m.add_wrench("shaker", "body", law=lambda at: (4.0 + 2.0 * sin(40.0 * np.pi * at.t), 0.0, 0.0))
+    system = bc.compile(m)
+    q = system.neutral()
+    q[6] = 0.05 - 2.0 * G / (4 * SOFT["stiffness"])
+    place = run(system, (q, np.zeros(system.nu)), 1.0, 0.05)["q"].values[:, 4]
+    assert np.abs(place[10:] - place[-1]).max() < 1e-7 and abs(place[-1]) < 2e-4
+
+
 def test_bristles_everywhere() -> None:
     """The reference agrees, batches do not see each other, and derivatives are those of the law."""
     system, reference = bristled("ball"), bristled("ball", "numpy", "dense")
@@ -128,7 +140,14 @@ def test_bristles_everywhere() -> None:
     size = np.linalg.norm(slip)
     push = -0.5 * normal * (bend + 1e-2 * (slip - size * bend) / (1e-4 + 1e-2 * size))
     assert expected[3:5] == pytest.approx(push / 2.0)
-    assert expected[6:8] == pytest.approx((slip - size * bend) / 1e-4)
+    assert expected[6:8] == pytest.approx(slip / 1e-4)  # nothing slides yet
+    full = u.copy()
+    full[6:8] = bend = np.array([0.6, -0.8])
+    slides = (slip - (slip @ bend) * bend) / 1e-4
+    assert slides @ bend == pytest.approx(0.0, abs=1e-9) and slip @ bend > 0.0
+    assert system.forward_dynamics(q, full)[6:8] == pytest.approx(slides)
+    assert system.forward_dynamics(q, full * [1, 1, 1, -1, -1, 1, 1, 1])[6:8] == pytest.approx(-slip / 1e-4)
+    bend = u[6:8]
     stored = reference.element_forces(q, u)["floor"].energy  # of the overlap, and what bristles hold
     assert stored == pytest.approx(0.5 * normal * 1e-4 + 0.5 * 1e-4 * 0.5 * normal * (bend @ bend), rel=1e-9)
     found, h = system.derivatives("forward_dynamics", q, u)["u"], 1e-7

@@ -210,10 +210,28 @@ def one(law: object) -> bc.Mechanism:
     (lambda at: at.position("handel").x, r"no body or frame called 'handel'; did you mean 'handle'"),
     (lambda at: 1.0 if at.q("elbow") > 0 else 0.0, r"cannot be compiled"),
     (lambda at: (at.q("elbow"), 0.0), r"cannot be compiled"),
+    (lambda at: "3", r"joint force 'law': its law cannot be compiled \('3' is no number\)"),
+    (lambda at: at.position("handle", (1.0, 2.0)).x, r"joint force 'law': .* a point has three numbers, got 2"),
+    (lambda at: at.velocity("handle", (1, 2, 3, 4)).x, r"joint force 'law': .* a point has three numbers, got 4"),
+    (lambda at: at.position("handle", "abc").x, r"joint force 'law': .* a point has three numbers, got 'abc'"),
+    (lambda at: at.missing_name + undefined, r"joint force 'law': laws cannot ask for at.missing_name"),  # noqa: F821
+    (lambda at: undefined, r"joint force 'law': its law cannot be compiled \(name 'undefined' is not"),  # noqa: F821
+    (lambda at: next(iter(())), r"joint force 'law': its law cannot be compiled \(StopIteration"),
     (lambda at: __import__("math").sin(at.q("elbow")), r"cannot be compiled")])
 def test_wrong_laws_are_refused_by_name(law, said):
     with pytest.raises(bc.ModelError, match=said):
         bc.compile(one(law))
+
+
+@pytest.mark.parametrize(("value", "said"), [
+    (((1.0, 2.0), (3.0, 4.0, 5.0, 6.0)), r"wrench 'pull': .*force and moment have 2 and 4 entries"),
+    ((1.0, 2.0, "3"), r"wrench 'pull': .*'3' is no number"),
+    ("123", r"wrench 'pull': .*'1' is no number")])
+def test_wrenches_of_other_shapes_are_refused_by_name(value, said):
+    m = bc.load("double_pendulum")
+    m.add_wrench("pull", m.bodies[1].name, law=lambda at: value)
+    with pytest.raises(bc.ModelError, match=said):
+        bc.compile(m)
 
 
 #: how an element of each kind is added whose law gives what a function does

@@ -101,6 +101,44 @@ def test_two_arguments(kind, tolerance):
     assert abs(table(5.0, 0.3) - table(4.0, 0.3) - out) < 1e-12
 
 
+@pytest.mark.parametrize("kind", ["linear", "cubic", "akima", "monotone"])
+@pytest.mark.parametrize("beyond", ["hold", "linear", "periodic"])
+def test_surfaces_have_no_steps_and_no_kinks(kind, beyond):
+    """Both sides of every line of the grid agree, inside and beyond it; so do slopes of smooth kinds inside. Exchanging
+    the arguments changes nothing; along lines of the grid the surface is the curve of one argument."""
+    rng = np.random.default_rng(3)
+    axes = [np.cumsum(rng.uniform(0.3, 1.0, n)) for n in (6, 7)]
+    values = rng.normal(size=(6, 7))
+    if beyond == "periodic":
+        values[-1] = values[0]
+        values[:, -1] = values[:, 0]
+    table = bc.Table(axes, values, kind=kind, extrapolate=beyond)
+    other = bc.Table(axes[::-1], values.T, kind=kind, extrapolate=beyond)
+    many = [np.linspace(a[0] - 1.0, a[-1] + 1.0, 61) for a in axes]
+    assert np.abs(table(many[0][:, None], many[1]) - other(many[1], many[0][:, None])).max() < 1e-11
+    for k, knot in enumerate(axes[0]):
+        across = [table(Jet(x, 1.0, 0.0), many[1]) for x in (knot - 1e-11, knot + 1e-11)]
+        assert np.abs(across[0].value - across[1].value).max() < 1e-9, knot
+        if kind != "linear" and (beyond != "hold" or 0 < k < 5):
+            assert np.abs(across[0].rate - across[1].rate).max() < 1e-8, knot
+        line = bc.Table(axes[1], values[k], kind=kind, extrapolate=beyond)
+        assert np.abs(table(knot, many[1]) - line(many[1])).max() < 1e-11
+
+
+def test_monotone_surfaces_keep_to_their_values():
+    """Of points that rise along both arguments; a product of straight lines is met exactly."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        axes = [np.cumsum(rng.uniform(0.3, 1.0, n)) for n in (6, 7)]
+        values = np.cumsum(np.cumsum(rng.uniform(0.0, 1.0, (6, 7)) ** 4, axis=0), axis=1)
+        table = bc.Table(axes, values, kind="monotone", extrapolate="hold")
+        fine = [np.linspace(a[0], a[-1], 101) for a in axes]
+        found = table(fine[0][:, None], fine[1])
+        assert found.min() > values.min() - 1e-12 and found.max() < values.max() + 1e-12
+        flat = bc.Table(axes, np.outer(*axes), kind="monotone", extrapolate="linear")
+        assert np.abs(flat(fine[0][:, None], fine[1]) - np.outer(*fine)).max() < 1e-11
+
+
 def test_derivatives_are_exact():
     table = bc.Table(X, Y, kind="akima", extrapolate="linear")
     reference = Akima1DInterpolator(X, Y)
@@ -277,6 +315,38 @@ def test_from_csv(tmp_path):
     assert bc.Table.from_csv(file, x="Weg", y="Kraft", delimiter=";", decimal=",", extrapolate="hold")(1.0) == 0.5
     with pytest.raises(bc.ModelError, match=r"no column 1.5; there are 2"):
         bc.Table.from_csv(file, y=1.5, delimiter=";", decimal=",", extrapolate="hold")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    (",5\n1,2\n2,3\n", r"t.csv:1: column 0: an entry is missing"),
+    ("NA,5\n1,2\n2,3\n", r"t.csv:1: column 0: 'NA' is no number"),
+    ("1o,5\n11,2\n12,3\n", r"t.csv:1: column 0: '1o' is no number"),
+    ("1_0,5\n11,2\n12,3\n", r"t.csv:1: column 0: '1_0' is no number"),
+    ("x,y,x\n1,2,3\n2,3,4\n", r"t.csv: 2 columns are called 'x'; say which by its place")])
+def test_nothing_in_files_is_passed_over(text, said, tmp_path):
+    """A first line without numbers has names; one with a number is the first point, and must have both."""
+    (tmp_path / "t.csv").write_text(text)
+    names = {"x": "x", "y": "y"} if text.startswith("x") else {}
+    with pytest.raises(bc.ModelError, match=said):
+        bc.Table.from_csv(tmp_path / "t.csv", extrapolate="hold", **names)
+
+
+def test_files_of_other_forms(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(",0,1\n0,1,2,9\n2,3,6\n")
+    with pytest.raises(bc.ModelError, match=r"t.csv:2: it has 4 entries, the first line 3"):
+        bc.Table.from_csv(file, grid=True, extrapolate="hold")
+    file.write_text("  speed   force\n  -1.0   -5\n   0.0\t\t7  \n")
+    table = bc.Table.from_csv(file, x="speed", y="force", delimiter=" ", extrapolate="hold")
+    assert table.points == ((-1.0, 0.0),) and table.values == (-5.0, 7.0)
+
+
+@pytest.mark.parametrize(("points", "values", "kind"), [
+    ([0.0, 1.0], [-1e308, 1e308], "linear"), ([0.0, 1e-320, 1.0], [0.0, 1.0, 2.0], "linear"),
+    ([0.0, 1.0, 2.0, 3.0], [0.0, 1e308, -1e308, 0.0], "cubic")])
+def test_slopes_beyond_all_numbers_are_refused_by_name(points, values, kind):
+    with pytest.raises(bc.ModelError, match=r"table 'steep': its slopes are no finite numbers; points are too near"):
+        bc.Table(points, values, kind=kind, extrapolate="hold", name="steep")
 
 
 # -- everywhere ---------------------------------------------------------------------------------------------------

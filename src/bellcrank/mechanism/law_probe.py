@@ -29,7 +29,6 @@ SEEN = ("t", "q", "u", "state", "parameter", "position", "velocity", "axes", "om
 REPORTED = ("force", "length", "rate", "power", "energy", "vector", "torque", "first_point", "second_point")
 NO_ACCELERATIONS = ("laws see no accelerations: these follow from the forces, an algebraic loop; read a state "
                     "(add_state) that follows the velocity")
-_TROUBLE = (TypeError, ValueError, ArithmeticError, AttributeError, IndexError, KeyError)
 
 
 @dataclass
@@ -118,6 +117,9 @@ class Probed:
                 raise ModelError(f"no body or frame called {name!r}{hint(str(name), (*known, *frames))}")
             name = self._m.body(name).name
         total = self._vector(what, name)
+        if what in ("position", "velocity") and (isinstance(point, str) or len(point) != 3):
+            raise ModelError(f"at.{what}({name!r}, ...): a point has three numbers, got "
+                             f"{repr(point) if isinstance(point, str) else len(point)}")
         for x in point:  # a point may be computed by the law
             total = total * 1.0 + Vector(x, x, x) * self._leaf("point")
         return total
@@ -203,14 +205,16 @@ def _probe(mechanism: Mechanism, what: str, law: MachineLaw, several: bool) -> L
         value = at.bind(law)(at)
         numbers = _numbers(value) if several else [value]
         for x in numbers:
+            if isinstance(x, str):
+                raise TypeError(f"{x!r} is no number")
             if not isinstance(x, Scalar):
                 float(x)
     except ModelError as error:
         raise ModelError(f"{what}: {error}") from None
-    except _TROUBLE as error:
-        raise ModelError(f"{what}: its law cannot be compiled ({error}); write it with the functions of "
-                         "bellcrank.math, without `if`, and let it return "
-                         f"{'three numbers, or force and moment' if several else 'one number'}") from None
+    except Exception as error:  # whatever a law of a user may raise; its own traceback stays to be seen
+        raise ModelError(f"{what}: its law cannot be compiled ({str(error) or type(error).__name__}); write it with "
+                         "the functions of bellcrank.math, without `if`, and let it return "
+                         f"{'three numbers, or force and moment' if several else 'one number'}") from error
     nodes = reachable([x for x in numbers if isinstance(x, Scalar)])
     for node in nodes:
         if node.graph is not graph:
@@ -222,9 +226,10 @@ def _probe(mechanism: Mechanism, what: str, law: MachineLaw, several: bool) -> L
 def _numbers(value: Any) -> list[Number]:
     parts = list(value)
     if len(parts) == 2:
-        parts = [*parts[0], *parts[1]]
-        if len(parts) != 6:
-            raise ValueError(f"force and moment have {len(parts)} entries in all")
+        force, moment = (list(part) for part in parts)
+        if len(force) != 3 or len(moment) != 3:
+            raise ValueError(f"force and moment have {len(force)} and {len(moment)} entries, not three each")
+        parts = [*force, *moment]
     elif len(parts) != 3:
         raise ValueError(f"it returns {len(parts)} numbers")
     return parts

@@ -45,12 +45,16 @@ def slopes(kind: str, x: Floats, y: Floats, periodic: bool = False) -> Floats:
 def pieces(kind: str, beyond: str, x: Floats, y: Floats) -> Floats:
     """Coefficients (len(x) + 1, ..., 4) of powers of the distance from `origins`: the pieces below, between and above
     the points; y is (len(x), ...)."""
+    return _hermite(beyond, x, y, None if kind == "linear" else slopes(kind, x, y, beyond == "periodic"))
+
+
+def _hermite(beyond: str, x: Floats, y: Floats, s: Floats | None) -> Floats:
+    """The pieces with the values y and the slopes s at the points, or straight ones."""
     h = np.diff(x).reshape(-1, *(1,) * (y.ndim - 1))
     rise = np.diff(y, axis=0) / h
-    if kind == "linear":
+    if s is None:
         inner = np.stack([y[:-1], rise, 0.0 * rise, 0.0 * rise], axis=-1)
     else:
-        s = slopes(kind, x, y, beyond == "periodic")
         inner = np.stack([y[:-1], s[:-1], (3.0 * rise - 2.0 * s[:-1] - s[1:]) / h,
                           (s[:-1] + s[1:] - 2.0 * rise) / h**2], axis=-1)
     return np.concatenate([_beyond(beyond, inner[:1], 0.0), inner, _beyond(beyond, inner[-1:], float(x[-1] - x[-2]))])
@@ -66,11 +70,30 @@ def _beyond(beyond: str, piece: Floats, at: float) -> Floats:
 
 
 def surface_pieces(kind: str, beyond: str, x: Floats, y: Floats, z: Floats) -> Floats:
-    """Coefficients (len(x) + 1, len(y) + 1, 4, 4) of powers of both distances, z is (len(x), len(y)): the rule along x,
-    and then along y of what came out."""
+    """Coefficients (len(x) + 1, len(y) + 1, 4, 4) of powers of both distances, z is (len(x), len(y)).
+
+    Each piece is a bicubic given by values, slopes along both axes and twists at its corners, so that neighbours have
+    the same values and slopes all along the line between them. The rule makes the slopes along each line of the grid.
+    """
     inner = "hold" if beyond == "error" else beyond
-    along_x = pieces(kind, inner, x, z)  # (nx + 1, ny, 4)
-    both = np.moveaxis(pieces(kind, inner, y, np.moveaxis(along_x, 1, 0)), 0, 1)  # (nx + 1, ny + 1, 4 of x, 4 of y)
+    if kind == "linear":
+        along_x, rates = _hermite(inner, x, z, None), None  # (nx + 1, ny, 4)
+    else:
+        periodic = beyond == "periodic"
+        over_x, over_y = slopes(kind, x, z, periodic), slopes(kind, y, z.T, periodic).T
+        twists = _twists(kind, slopes(kind, y, over_x.T, periodic).T, slopes(kind, x, over_y, periodic))
+        along_x, rates = _hermite(inner, x, z, over_x), _hermite(inner, x, over_y, twists)
+    both = _hermite(inner, y, np.moveaxis(along_x, 1, 0), None if rates is None else np.moveaxis(rates, 1, 0))
+    both = np.moveaxis(both, 0, 1)  # (nx + 1, ny + 1, 4 of x, 4 of y)
     if beyond == "error":  # last, as splines cannot be made of NaN
         both[[0, -1], :, 0, 0] = both[:, [0, -1], 0, 0] = np.nan
     return both
+
+
+def _twists(kind: str, first: Floats, second: Floats) -> Floats:
+    """The mixed derivative at the points, from the rule along one axis for slopes along the other, both ways: these
+    are the same for splines. Of the monotone kind the smaller one if both have one sign, else none, so that the slope
+    across every line of the grid lies between those at its points."""
+    if kind != "monotone":
+        return 0.5 * (first + second)
+    return np.where(first * second > 0.0, np.where(np.abs(first) < np.abs(second), first, second), 0.0)

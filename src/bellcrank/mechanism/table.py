@@ -32,7 +32,10 @@ class Table:
     - "linear": straight lines;
     - "cubic": the smooth cubic spline (twice differentiable; it may overshoot);
     - "akima": piecewise cubic after Akima (once differentiable; little overshoot);
-    - "monotone": piecewise cubic (PCHIP) that rises where the points rise and never overshoots.
+    - "monotone": piecewise cubic (PCHIP) that rises where the points rise and never overshoots; of two arguments along
+      the lines of the grid, and by at most some per cent between them.
+
+    Surfaces of the last three are bicubic pieces that meet with the same values and slopes.
 
     `extrapolate` says what is beyond the ends, and must be given: "hold" (the value at the end), "linear" (straight on
     with the slope at the end), "error" (an error that names the table) or "periodic" (it repeats; the first and the
@@ -62,7 +65,7 @@ class Table:
         if extrapolate is None:
             raise ModelError(f"{what}: say what is beyond its points: extrapolate='hold' (the value at the end), "
                              "'linear' (straight on), 'periodic' (it repeats) or 'error'")
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ModelError(f"{what}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
         if extrapolate not in BEYOND:
             raise ModelError(f"{what}: extrapolate must be one of {', '.join(BEYOND)}, got {extrapolate!r}")
@@ -82,6 +85,7 @@ class Table:
                            ("values", tuple(table.ravel().tolist())), ("kind", kind),
                            ("extrapolate", extrapolate), ("name", name)):
             object.__setattr__(self, key, value)
+        _check_slopes(what, self._pieces)
 
     @classmethod
     def from_csv(cls, path: str | Path, *, x: str | int = 0, y: str | int = 1, grid: bool = False, delimiter: str = ",",
@@ -89,19 +93,21 @@ class Table:
                  ) -> Table:
         """A table from a file of numbers in columns: `x` and `y` are names of columns (of the first line) or their
         places. With `grid`, the file is a table of two arguments: its first line has the second argument, the first
-        column the first one. Columns end at the `delimiter`; `decimal` is "," in numbers such as 0,5. The name is that
-        of the file unless one is given.
+        column the first one. Columns end at the `delimiter`, one character, of which " " stands for any white space;
+        `decimal` is "," in numbers such as 0,5. A first line without numbers has names. The name is that of the file
+        unless one is given.
         """
         path = Path(path)
         label = path.stem if name is None else name
         rows = _rows(path, delimiter, decimal, f"table {label!r}")
         if grid:
             head, body = rows[0], rows[1:]
+            _check_widths(path, rows)
             points: Any = [_cells(path, body, 0), [_cell(path, head, k) for k in range(1, len(head[1]))]]
             values: Any = [[_cell(path, row, k) for k in range(1, len(head[1]))] for row in body]
             _check_lines(path, body, points[0])
             return cls(points, values, extrapolate=extrapolate, kind=kind, name=label)
-        named = not _is_number(rows[0][1][0])
+        named = not any(_is_number(cell) for cell in rows[0][1])
         columns = [_column(path, rows[0][1], key, named) for key in (x, y)]
         body = rows[1:] if named else rows
         points, values = (_cells(path, body, k) for k in columns)
@@ -167,14 +173,22 @@ class Table:
         return tuple(Constants((p[0], *p)) for p in self.points)
 
     @cached_property
+    def _pieces(self) -> npt.NDArray[np.float64]:
+        """Coefficients by piece; those beyond the ends come first and last."""
+        axes, table = [np.array(p) for p in self.points], np.array(self.values).reshape(self.shape)
+        try:
+            with np.errstate(all="ignore"):
+                return pieces(self.kind, self.extrapolate, axes[0], table) if len(axes) == 1 else surface_pieces(
+                    self.kind, self.extrapolate, axes[0], axes[1], table)
+        except ValueError:  # what splines say of numbers that are not finite
+            return np.full((3,) * len(axes) + (4,) * len(axes), np.nan)
+
+    @cached_property
     def _coefficients(self) -> Any:
         """Of powers of the distances, nested: constants by piece, or a number where all pieces have the same."""
-        axes = [np.array(p) for p in self.points]
-        table = np.array(self.values).reshape(self.shape)
-        if len(axes) == 1:
-            found = pieces(self.kind, self.extrapolate, axes[0], table)
-            return _seen([_constants(found[:, k]) for k in range(4)], len(found))
-        both = surface_pieces(self.kind, self.extrapolate, axes[0], axes[1], table)
+        both = self._pieces
+        if both.ndim == 2:
+            return _seen([_constants(both[:, k]) for k in range(4)], len(both))
         nested: Any = [[_constants(both[:, :, i, j].ravel()) for j in range(4)] for i in range(4)]
         nested[0] = nested[0] if any(row[1:] != _NONE for row in nested) else _seen(nested[0], both[..., 0, 0].size)
         if nested[1:] == [[0.0, *_NONE]] * 3:
@@ -255,6 +269,14 @@ def _check_missing(what: str, table: npt.NDArray[np.float64], axes: Sequence[npt
                          "missing or not finite")
 
 
+def _check_slopes(what: str, found: npt.NDArray[np.float64]) -> None:
+    """Refuse points so near to each other, or values so large, that there is nothing between them."""
+    inside = found[1:-1] if found.ndim == 2 else found[1:-1, 1:-1]
+    if not np.isfinite(inside).all():
+        raise ModelError(f"{what}: its slopes are no finite numbers; points are too near to each other, or values too "
+                         "large")
+
+
 def _check_period(what: str, table: npt.NDArray[np.float64]) -> None:
     size = float(np.abs(table).max(initial=0.0))
     for axis in range(table.ndim):
@@ -275,7 +297,7 @@ def _rows(path: Path, delimiter: str, decimal: str, what: str) -> list[_Row]:
                          f"{decimal!r}")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            read = list(csv.reader((line for line in file), delimiter=delimiter))
+            read = [line.split() for line in file] if delimiter == " " else list(csv.reader(file, delimiter=delimiter))
     except OSError as error:
         raise ModelError(f"{what}: {path} cannot be read ({error.strerror})") from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -301,7 +323,7 @@ def _is_number(text: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return True
+    return "_" not in text  # which Python takes between digits
 
 
 def _column(path: Path, head: list[str], key: str | int, named: bool) -> int:
@@ -309,10 +331,19 @@ def _column(path: Path, head: list[str], key: str | int, named: bool) -> int:
         if not named or key not in head:
             raise ModelError(f"{path}: no column called {key!r}; " + (
                 f"there are {', '.join(head)}{hint(key, head)}" if named else "the first line has no names"))
+        if head.count(key) > 1:
+            raise ModelError(f"{path}: {head.count(key)} columns are called {key!r}; say which by its place, from 0")
         return head.index(key)
     if not isinstance(key, int) or not 0 <= key < len(head):
         raise ModelError(f"{path}: no column {key}; there are {len(head)}, counted from 0")
     return key
+
+
+def _check_widths(path: Path, rows: Sequence[_Row]) -> None:
+    """Refuse lines of a grid with more entries than there are arguments; those that miss some are found one by one."""
+    for line, cells in rows:
+        if len(cells) > len(rows[0][1]):
+            raise ModelError(f"{path}:{line}: it has {len(cells)} entries, the first line {len(rows[0][1])}")
 
 
 def _check_lines(path: Path, rows: Sequence[_Row], points: Sequence[float]) -> None:

@@ -1,8 +1,9 @@
 """Contact whose friction truly sticks: at every place a brush of bristles that bend until they slide (see
 `forces.bristle`), along the surface in two directions.
 
-The bend b, a vector along the surface, is a share of what the bristles hold at most: b' = (v - |v| b) / reach at the
-slip v; friction is - friction normal (b + damping (v - |v| b) / (reach + damping |v|)), so never more than Coulomb's.
+The bend b, a vector along the surface, is a share of what the bristles hold at most: b' = (v - s b) / reach at the slip
+v, where s b is what slides: nothing below a bend of 0.8, and at 1 all that would bend them further. Friction is
+- friction normal (b + damping (v - |v| b) / (reach + damping |v|)), so never more than Coulomb's.
 Its components are states, in the axes of the shape that the place lies on: two on a plane, three on others, of which
 what lies along the normal does not count.
 """
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellcrank.mechanism.contact.contact_material import Compliant
+from bellcrank.mechanism.forces.bristle import sliding
 from bellcrank.scalar.functions import maximum, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
@@ -46,8 +48,7 @@ class BristleContact(Compliant):
 
     def bend_rate(self, slip: Vector, bend: Vector) -> Vector:
         """The rate of the bend [1/s]."""
-        speed = sqrt(maximum(slip.dot(slip), _STILL))
-        out: Vector = (slip - bend * speed) * (1.0 / self.reach)
+        out: Vector = (slip - bend * sliding(bend.dot(bend), slip.dot(bend))) * (1.0 / self.reach)
         return out
 
 

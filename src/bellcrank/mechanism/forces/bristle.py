@@ -2,9 +2,13 @@
 
 The contact is a brush of bristles that bend until they slide (P. R. Dahl, "A solid friction model", 1968; C. Canudas de
 Wit, H. Olsson, K. J. Astrom and P. Lischinsky, "A new model for control of systems with friction", IEEE Trans. Autom.
-Control 40 (1995)). Their bend s, a state, is a share of what they hold at most: s' = (v - |v| s) / reach at the slip
-speed v; the force is - capacity (s + w (sign(v) - s)) with w = damping |v| / (reach + damping |v|), so never more than
-the capacity. Under a load within that the contact comes to rest at s = load / capacity and stays there.
+Control 40 (1995)), and slide only when they are bent almost as far as they can be (P. Dupont, V. Hayward, B. Armstrong
+and F. Altpeter, "Single state elastoplastic friction models", IEEE Trans. Autom. Control 47 (2002)): in older models
+they slide a little at every bend, and creep under a load that comes and goes. Their bend s, a state, is a share of what
+they hold at most: s' = (v - a |v| s) / reach at the slip speed v, where a rises from 0 at s = 0.8 to 1 at s = 1 while
+the slip bends them further, and is 0 while they straighten; the force is - capacity (s + w (sign(v) - s)) with
+w = damping |v| / (reach + damping |v|), so never more than the capacity. Under a load within that the contact comes to
+rest at s = load / capacity and stays there; shaken within 0.8 of the capacity, it comes back to where it was.
 """
 
 from __future__ import annotations
@@ -14,9 +18,24 @@ from typing import Any
 
 from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.forces.machine_force import MachineLaw
+from bellcrank.scalar.functions import maximum, minimum, sqrt
 from bellcrank.scalar.graph import Number
 
-__all__ = ["Bristle", "BristleForce", "BristleRate"]
+__all__ = ["Bristle", "BristleForce", "BristleRate", "sliding"]
+
+#: bends below this share of the largest one slide by nothing
+ELASTIC = 0.8
+
+
+def sliding(square: Number, along: Number) -> Number:
+    """How fast bristles slide under their bend, as a factor of that: from the square of the bend and its product with
+    the slip, along one line or a surface.
+
+    >>> sliding(1.0, 2.0), sliding(0.25, 1.0), sliding(1.0, -2.0)
+    (2.0, 0.0, 0.0)
+    """
+    share = minimum(maximum((square - ELASTIC**2) * (1.0 / (1.0 - ELASTIC**2)), 0.0), 1.0)
+    return share * share * (3.0 - 2.0 * share) * maximum(along, 0.0) / sqrt(maximum(square, 0.5))
 
 
 @dataclass(frozen=True)
@@ -41,13 +60,13 @@ class Bristle(Element):
 
 @dataclass(frozen=True)
 class BristleRate(Element):
-    """s' = (v - |v| s) / reach."""
+    """s' = (v - a |v| s) / reach."""
 
     bristle: Bristle
 
     def __call__(self, at: Any) -> Number:
-        slip = at.element(self.bristle.name).rate
-        return (slip - abs(slip) * at.state(self.bristle.bend)) * (1.0 / self.bristle.reach)
+        slip, bend = at.element(self.bristle.name).rate, at.state(self.bristle.bend)
+        return (slip - sliding(bend * bend, slip * bend) * bend) * (1.0 / self.bristle.reach)
 
 
 @dataclass(frozen=True)
