@@ -14,8 +14,6 @@ from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.system.force_elements import (
     actuator_forces,
-    element_wrenches,
-    link_motions,
     machine_view,
     with_values,
 )
@@ -43,7 +41,16 @@ class States(NamedTuple):
     tau: Floats | None
     t: Floats
     closing: dict[str, Floats]  #: forces given of joints that close loops
-    wrenches: Wrenches  #: external ones, and what `closing` does to the bodies
+    wrenches: Wrenches  #: external ones, what `closing` does to the bodies, and rigid contacts
+    unknown: npt.NDArray[np.bool_] | None = None  #: where what acts is not on record
+
+    def known(self, values: Floats) -> Floats:
+        """Values (..., size) that follow from all that acts; NaN where that is not on record."""
+        return values if self.unknown is None else np.where(self.unknown[..., None], np.nan, values)
+
+    def accelerations(self) -> Floats:
+        """By forward dynamics, (..., nu)."""
+        return self.known(self.system.forward_dynamics(self.q, self.u, self.tau, wrenches=self.wrenches, t=self.t))
 
 
 def joint_reactions(states: States) -> dict[str, Floats]:
@@ -56,7 +63,7 @@ def joint_reactions(states: States) -> dict[str, Floats]:
         body = system.model.tree.body_names[system.model.mechanism.joint(name).child]
         own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
         found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
-    return found
+    return {name: states.known(wrench) for name, wrench in found.items()}
 
 
 def along_joints(states: States, of: str) -> Floats:
@@ -150,9 +157,9 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
                     _units(states.system, drive))
     if any(c.name == name for c in mechanism.constraints):
         return constraint_forces(states, name)
-    between = {e.name for e in mechanism.springs} | {e.name for e in mechanism.bushings} | {
-        e.name for e in mechanism.drags} | {w.name for w in mechanism.wrenches if w.law is not None} | {
-        e.name for e in mechanism.contacts if not e.rigid}
+    some: tuple[Any, ...] = (*mechanism.springs, *mechanism.bushings, *mechanism.drags, *mechanism.wrenches,
+                             *(c for c in mechanism.contacts if not c.rigid))
+    between = {e.name for e in some}
     if name not in between:
         if any(c.name == name for c in mechanism.contacts):
             raise ModelError(f"forces: the contact {name!r} is rigid; element({name!r}) says what its impulses did")
@@ -174,37 +181,31 @@ def constraint_forces(states: States, name: str) -> tuple[Floats, str, tuple[str
     closure, start = plans.tree.closures[where[0]], int(plans.loops.starts[where[0]])
     given = np.zeros(system.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
     udot = system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t)
-    loads = loop_loads(plans, q, u, given, udot, states.wrenches, t)[..., start:start + closure.rows]
+    loads = states.known(loop_loads(plans, q, u, given, udot, states.wrenches, t)[..., start:start + closure.rows])
     unit = "N m" if closure.kind.condition_names == ("angle",) else "N"
     return (loads[..., 0] if closure.rows == 1 else loads), f"force of {name} along its conditions", \
         (unit,) * closure.rows
 
 
 def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
-    """Springs between points: the force along their line. Bushings, drag and wrenches by laws: the wrench on their
+    """Springs between points: the force along their line. Bushings, drag, contacts and wrenches: the wrench on their
     (second) body."""
-    system, q, u, _, t = states[:5]
-    tree, mechanism = system.model.tree, system.model.mechanism
-    pair: Any = next((p for p in tree.pairs if p.name == name), None)
-    if pair is None:
+    system, mechanism, tree = states.system, states.system.model.mechanism, states.system.model.tree
+    acting: tuple[Any, ...] = (*tree.pairs, *(w for several in tree.applied.values() for w in several))
+    if all(e.name != name for e in acting):
         raise ModelError(f"forces: {name!r} acts on a body that is welded to the ground, where it moves nothing")
+    found = _sight(states).element(name)
     if any(e.name == name for e in mechanism.springs):
-        moving = link_motions(system.plans, q, u, t)
-        own = with_values(system.plans, pair)
-        *_, length, rate = own.line(moving(pair.first), moving(pair.second))
-        force = own.along.at(t).seen(_sight(states)).force(length, rate)
-        return _scalar(states, force), f"force of {name} along its line, apart", ("N",)
-    bodies = {e.name: e.second for e in mechanism.bushings} | {e.name: e.body for e in mechanism.drags} \
-        | {e.name: e.body for e in mechanism.wrenches} \
-        | {e.name: e.second for e in mechanism.contacts}
-    raw = element_wrenches(system.plans, q, u, t=t, pairs=(pair,))
-    first = tree.members[pair.second][0]  # wrenches are about the first body of a link
-    body = bodies[name]
-    arm = system.pose(q, tree.body_names[first], t=t).position - system.pose(q, tree.body_names[body], t=t).position
-    wrench = raw[..., first - 1, :].copy()
-    wrench[..., :3] += np.cross(arm, wrench[..., 3:])
+        return _scalar(states, found.force), f"force of {name} along its line, apart", ("N",)
+    others: tuple[Any, ...] = (*mechanism.bushings, *mechanism.contacts, *mechanism.drags, *mechanism.wrenches)
+    own = next(e for e in others if e.name == name)
+    body = tree.body_names[own.second if hasattr(own, "second") else own.body]
+    force, torque, point = (np.stack([_scalar(states, x) for x in v], axis=-1)
+                            for v in (found.vector, found.torque, found.second_point))
+    arm = point - system.pose(states.q, body, t=states.t).position
     units = ("N m",) * 3 + ("N",) * 3
-    return wrench, f"wrench of {name} on {tree.body_names[body]}, world axes, about its origin", units
+    return (np.concatenate([torque + np.cross(arm, force), force], axis=-1),
+            f"wrench of {name} on {body}, world axes, about its origin", units)
 
 
 def _units(system: Machine, element: JointForce | JointSum | JointDrive) -> tuple[str, ...]:

@@ -11,14 +11,14 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import triple
 from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.by_topology import by_topology
-from bellcrank.simulate.contact_results import places_on_record
 from bellcrank.simulate.element_fields import element_fields
 from bellcrank.simulate.fields import check_outputs, output_values
 from bellcrank.simulate.machine_record import MachineRecord
+from bellcrank.simulate.outside_forces import contacts_on_record
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         """What elements did as variables ``"strut.force"``; places of contacts are along ``"floor.place"``."""
         states = self._states(None, "element", needs_wrenches=False)
         found = {f"{name}.{key}": (name, field) for name, fields in element_fields(
-            states, names, self._on_record(states, names)).items() for key, field in fields.items()}
+            states, names, contacts_on_record(self, _rigid(states, names), "element")).items()
+            for key, field in fields.items()}
         lead = states.u.shape[:-1]
         flat = [np.broadcast_to(f.values, (*lead, *f.own_shape())).reshape(*lead, -1) for _, f in found.values()]
         whole = self._over(np.concatenate(flat, axis=-1), "number", {}, "element")
@@ -86,20 +87,6 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
                         part.reshape(*part.shape[:-1], *f.own_shape()), {"units": f.units, "long_name": f.words})
                   for (key, (name, f)), part in zip(found.items(), parts, strict=True)}
         return xarray.Dataset(arrays, coords={**whole.coords, "axis": list(_AXES)})
-
-    def _on_record(self, states: States, names: Sequence[str]) -> dict[str, Floats]:
-        """Forces on record at the places of rigid contacts among some elements, (..., places, 3)."""
-        wanted = set(names)
-        rigid = [c.name for c in states.system.model.mechanism.contacts if c.rigid and c.name in wanted]
-        if not rigid:
-            return {}
-        if "contact_force" not in self:
-            raise StateError(f"element: no forces of the rigid contact {rigid[0]!r} are on record here; a run with "
-                             "stepper='moreau' keeps them unless it is very long")
-        table = self["contact_force"].transpose(..., "contact_component")
-        own = places_on_record(str(x) for x in table["contact_component"].values)
-        values = np.asarray(table.values, dtype=float)
-        return {name: values[..., own[name]].reshape(*values.shape[:-1], -1, 3) for name in rigid}
 
     def with_elements(self, *names: str) -> Self:
         """This result with what elements did as variables ``"strut.force"``, ``"strut.power"``, ...: for files and
@@ -181,7 +168,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
             raise ModelError(f"joint_load: joint {joint!r} connects {ends[0]!r} and {ends[1]!r}, not {body!r}")
         if point is not None:
             point = triple(point, f"joint_load of {joint!r}: point")  # type: ignore[arg-type]
-        raw = joint_reactions(states)[joint]  # on the child
+        found = joint_reactions(states)
+        raw = found[joint] if joint in found else np.full((*u.shape[:-1], 6), np.nan)  # on the child; open: none
         here = _pose(system, ends[1], q, t)
         own = (here[0][..., None, :, :] @ raw.reshape(*raw.shape[:-1], 2, 3, 1))[..., 0]
         origin = here[1] + (here[0] @ system.model.values_of(record.child_pose.position)[..., None])[..., 0]
@@ -200,6 +188,11 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         flat = np.broadcast_to(six.reshape(*six.shape[:-2], 6), (*u.shape[:-1], 6))
         return self._over(flat, "component", attrs, "joint_load").assign_coords(
             component=list(labels), component_units=("component", list(units)))
+
+
+def _rigid(states: States, names: Sequence[str]) -> list[str]:
+    """Rigid contacts among some elements."""
+    return [c.name for c in states.system.model.mechanism.contacts if c.rigid and c.name in names]
 
 
 def _pose(system: Machine, body: str, q: Floats, t: Floats) -> tuple[Floats, Floats]:

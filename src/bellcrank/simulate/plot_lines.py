@@ -267,7 +267,7 @@ def _elements(result: Result) -> list[str]:
     if system is None:
         return []
     m = system.model.mechanism
-    parts: tuple[Any, ...] = (*m.joint_forces, *m.joint_sums, *m.drives, *m.springs, *m.bushings, *m.drags,
+    parts: tuple[Any, ...] = (*m.joint_forces, *m.joint_sums, *m.drives, *m.springs, *m.bushings, *m.drags, *m.wrenches,
                               *(c for c in m.contacts if not c.rigid or "contact_force" in result), *m.constraints)
     return [part.name for part in parts]
 

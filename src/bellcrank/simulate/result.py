@@ -28,6 +28,7 @@ from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.element_results import ElementResults
 from bellcrank.simulate.fields import force_units
+from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_record
 from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.arrangements import known_closures
@@ -88,7 +89,21 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
                 continue
             on_bodies = given_wrenches(system, joint, forces, q, when)[0]
             wrenches = on_bodies if wrenches is None else system.model.wrench_rows(wrenches) + on_bodies
-        return States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches)
+        states = States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches)
+        return self._touched(states, what) if needs_wrenches else states
+
+    def _touched(self, states: States, what: str) -> States:
+        """With the forces of rigid contacts among the wrenches."""
+        rigid = [c.name for c in states.system.model.mechanism.contacts if c.rigid]
+        moreau = json.loads(self.attrs.get("settings", "{}")).get("stepper") == "moreau"
+        if not rigid or not (moreau or "contact_force" in self):
+            return states
+        forces = contacts_on_record(self, rigid, what)
+        unknown = np.any([np.isnan(x).any(axis=(-2, -1)) for x in forces.values()], axis=0)
+        added = contact_wrenches(states.system, states.q, states.u, states.t,
+                                 {name: np.nan_to_num(x) for name, x in forces.items()})
+        given = 0.0 if states.wrenches is None else states.system.model.wrench_rows(states.wrenches)
+        return states._replace(wrenches=added + given, unknown=unknown)
 
     @property
     def _lead(self) -> tuple[str, ...]:
@@ -186,7 +201,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         if "udot" in self:
             return self["udot"]
         states = self._states(wrenches, "accelerations")
-        udot = states.system.forward_dynamics(states.q, states.u, states.tau, wrenches=states.wrenches, t=states.t)
+        udot = states.accelerations()
         out = self["u"].transpose(*self._lead, "speed").copy(data=np.where(self._failed()[..., None], np.nan, udot))
         each = set(out["speed_units"].values.ravel().tolist()) if "speed_units" in out.coords else set()
         units = f"{each.pop()}^2" if len(each) == 1 else "see speed_units, per s"
@@ -216,7 +231,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         held = states.system.model.prescribed_mask()
         if drives and held.any():
             enforced = states.system.drive_forces(states.q, states.u, states.tau, wrenches=states.wrenches, t=states.t)
-            values = values + np.where(held, enforced - along_joints(states, "given"), 0.0)
+            values = values + states.known(np.where(held, enforced - along_joints(states, "given"), 0.0))
         values = np.where(self._failed()[..., None], np.nan, values)
         out = self["u"].transpose(*self._lead, "speed").copy(data=values)
         each = set(out["force_units"].values.ravel().tolist()) if "force_units" in out.coords else set()
@@ -236,8 +251,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         """The force of one element over time, by name.
 
         Elements on joints, and springs between points: a number (time, [sample]) along the coordinate or the line;
-        positive drives the coordinate up, or the points apart. Actuators: what they let through. Bushings, drag and
-        wrenches that are laws of the machine: the wrench [moment; force] (time, [sample], 6) on their (second) body,
+        positive drives the coordinate up, or the points apart. Actuators: what they let through. Bushings, drag,
+        contacts and wrenches: the wrench [moment; force] (time, [sample], 6) on their (second) body,
         world axes, about its origin. Constraints (`Mechanism.add_constraint`): what holds each of their conditions;
         of a `Distance` the force that pushes its ends apart, which times the rate of a driven length is the power it
         puts in.
@@ -280,8 +295,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         pose = system.pose(q, body, t=t)
         arm = (pose.rotation @ np.asarray(point, dtype=float)[:, None])[..., 0]
         velocity = system.velocity(q, u, body, point, t=t)
-        udot = system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t)
-        acceleration = system.acceleration(q, u, udot, body, point, t=t)
+        acceleration = states.known(system.acceleration(
+            q, u, system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t), body, point, t=t))
         table = {"position": (pose.position + arm, "m"), "velocity": (velocity[..., 3:], "m/s"),
                  "acceleration": (acceleration[..., 3:], "m/s^2"), "angular_velocity": (velocity[..., :3], "rad/s"),
                  "angular_acceleration": (acceleration[..., :3], "rad/s^2")}

@@ -8,9 +8,11 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, StateError
-from bellcrank.simulate.fields import DERIVED, STATE, layout_of
+from bellcrank.simulate.fields import DERIVED, STATE, TOPOLOGY
 from bellcrank.simulate.plot_lines import lines_of
 
 if TYPE_CHECKING:
@@ -38,10 +40,9 @@ def table_text(result: Result, what: Sequence[str] = ()) -> str:
 
 
 def _recorded(result: Result) -> list[tuple[str, Floats]]:
-    """Coordinates, speeds, forces if they were recorded, energies, loop errors, outputs."""
+    """Coordinates, speeds, forces if they were recorded, energies, loop errors; outputs, and what elements did."""
     found: list[tuple[str, Floats]] = []
-    more = () if result.system is None else layout_of(result.system, ()).outputs
-    for field in (*STATE, *DERIVED, *more):
+    for field in (*STATE, *DERIVED):
         if field.name not in result:
             continue
         values = result[field.name].values
@@ -51,7 +52,23 @@ def _recorded(result: Result) -> list[tuple[str, Floats]]:
         for i, (name, unit) in enumerate(zip(result[field.along].values, result[_UNITS[field.name]].values,
                                              strict=True)):
             found.append((f"{field.name}.{name} [{unit}]", values[:, i]))
-    return [*found, *_closing_joints(result)]
+    return [*found, *_computed(result), *_closing_joints(result)]
+
+
+def _computed(result: Result) -> list[tuple[str, Floats]]:
+    """Other numbers over time: one column each, or one for every entry along what else they have."""
+    known = {field.name for field in (*STATE, *DERIVED, TOPOLOGY)}
+    found = []
+    for key, array in result.data_vars.items():
+        if key in known or array.dims[:1] != ("time",) or array.dtype.kind != "f":
+            continue
+        labels = [[str(x) for x in (array[d].values if d in array.coords else range(array.sizes[d]))]
+                  for d in array.dims[1:]]
+        units = str(array.attrs.get("units", "1"))
+        for index in np.ndindex(*array.shape[1:]):
+            name = ".".join([str(key), *(own[i] for own, i in zip(labels, index, strict=True))])
+            found.append((f"{name} [{units}]", array.values[(slice(None), *index)]))
+    return found
 
 
 def _closing_joints(result: Result) -> list[tuple[str, Floats]]:
