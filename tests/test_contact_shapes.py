@@ -177,7 +177,7 @@ def test_parallel_capsules_and_capsule_beside_a_box() -> None:
         assert float(touch.normal.z[0]) == pytest.approx(-1.0)
 
 
-@pytest.mark.parametrize("restitution", [0.05, 0.3, 0.6, 0.95, 1.0])
+@pytest.mark.parametrize("restitution", [1e-3, 0.02, 0.05, 0.3, 0.6, 0.95, 1.0])
 def test_dissipation_gives_the_restitution(restitution: float) -> None:
     """One body against a wall, integrated to rounding."""
     from scipy.integrate import solve_ivp

@@ -95,7 +95,8 @@ def dissipation_for(restitution: float, impact_speed: float) -> float:
         return 0.0
 
     def excess(z: float) -> float:
-        return (1.0 + restitution) * z - math.log1p(z) + math.log1p(-restitution * z)
+        left = 1.0 - restitution * z  # none, to rounding, where little is kept
+        return (1.0 + restitution) * z - math.log1p(z) + math.log(left) if left > 0.0 else -math.inf
 
     low, high = 0.0, 1.0 / restitution  # it is positive right of zero, and -inf at 1/e
     for _ in range(200):
