@@ -12,7 +12,6 @@ import pytest
 import bellcrank as bc
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
 from bellcrank.simulate import chosen_run
-from bellcrank.simulate.cone_problem import solve_contacts
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import CallLists, backend_named
 from bellcrank.target.cuda import cuda_runtime
@@ -66,15 +65,12 @@ def missed(g: np.ndarray, c: np.ndarray, friction: np.ndarray, p: np.ndarray) ->
 
 
 def test_cone_problems_are_solved_to_the_tolerance() -> None:
-    """Redundant places and large friction, in NumPy and in compiled code."""
+    """Redundant places and large friction."""
     backend, most = backend_named("llvm"), 8
     run = backend.driver(solver, LAYOUT, 1)
     for seed in range(24):
         g, c, friction = problem(seed)
         k, goal = len(c), 1e-11 * (1.0 + np.abs(c).max())
-        found = solve_contacts(g[None], c[None], friction[None], np.zeros((1, k, 3)), 1e-11)
-        assert found.residual[0] <= goal
-        assert missed(g, c, friction, found.p[0]) < 1e-9
         memory = backend.memory(CallLists(1, {}, {}, {}), LAYOUT, {**cone_memory(most), "worst": 1})
         memory.set(places=k, most=most)
         wide = np.zeros((3 * most, 3 * most))
@@ -123,7 +119,34 @@ def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
         runs = [hop(hopper(backend, *more), 0.08, control=control) for backend in ("llvm", "numpy")]
         assert runs[0]["q"].values[:, 0].min() < 0.351 and (runs[0]["contact_force"].values[-1] != 0.0).any()
         assert np.abs(runs[0]["q"].values - runs[1]["q"].values).max() < 1e-12
+        forces = [run["contact_force"].values[1:] for run in runs]
+        assert np.abs(forces[0] - forces[1]).max() < 1e-8
         assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
+
+
+def test_what_is_not_compiled_is_called() -> None:
+    """States side by side with parameters and wrenches of their own, limits of actuators beside stiff springs, and what
+    functions refuse: as in compiled code."""
+    runs = []
+    for backend in ("llvm", "numpy"):
+        system = hopper(backend, "motor").with_parameters(k=np.array([300.0, 2e4, 500.0]))
+        q = np.repeat([[0.352, 0.0]], 3, axis=0)
+        runs.append(system.simulate((q, np.zeros((3, 2))), 0.03, stepper="moreau", step=2e-3, output=2e-3,
+                                    control=lambda t, q, u: {"leg": -40.0},
+                                    wrenches=np.array([[0.0] * 6, [0.0, 0.0, 0.0, 0.0, 0.0, -5.0]])))
+    assert np.abs(runs[0]["u"].values - runs[1]["u"].values).max() < 1e-11
+    assert np.nanmax(runs[1]["contact_force"].values) > 10.0
+    m = bc.Mechanism("ball")
+    ball = m.add_body("ball", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("up", bc.Prismatic("z"), m.ground, ball)
+    m.add_shape(ball, bc.Sphere(0.1), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_contact("floor", m.ground, ball)
+    m.add_joint_force("short", "up", bc.Table([0.0, 0.15], [0.0, 1.0], extrapolate="error", name="short table"))
+    up = bc.compile(m, backend="numpy")
+    with pytest.warns(bc.SimulationWarning, match="short table"):
+        ended = up.simulate(([0.14], [1.0]), 0.1, stepper="moreau", step=2e-3)
+    assert ended.attrs["status"] == "failed" and 0.0 < ended["time"].values[-1] < 0.02
 
 
 def test_inertia_for_springs_needs_no_other_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("element_reports", element_views.element_reports, ("q", "u"), "elements", element_views.REPORT,
              whole=True),
     Function("pair_wrenches", looped.pair_wrenches, ("q", "u"), "wrenches", whole=True),
-    Function("contact_rows", contact_rows.contact_rows, ("q",), "contacts", whole=True),
+    Function("contact_places", contact_rows.contact_places, ("q", "u"), "contacts", whole=True),
     Function("contact_depths", contact_rows.contact_depths, ("q",), "depths", whole=True),
     Function("joint_responses", operator.joint_responses, ("q", "column"), "speeds"),
     Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),

@@ -1,5 +1,6 @@
-"""Moreau-Jean time stepping in compiled code: rigid contacts with friction (see `simulate.moreau`, which has the method
-in NumPy and its sources).
+"""Moreau-Jean time stepping: rigid contacts with friction. J. J. Moreau, "Unilateral contact and dry friction in finite
+freedom dynamics" (1988), and M. Jean, "The non-smooth contact dynamics method", Comput. Methods Appl. Mech. Eng. 177
+(1999).
 
 One step of length h from (q, u), with v the velocities at places that may touch:
 
@@ -8,6 +9,27 @@ One step of length h from (q, u), with v the velocities at places that may touch
     G = J M^-1 J_m^T, c = J u_f                      (3)  M^-1 factored once at q_m, one sweep per row; J itself at q_e
     u+ = u_f + M^-1 J_m^T p                          (4)  p by Signorini's and Coulomb's laws: `cone_program`
     q+ = q_m + h/2 H(q_e) u+                         (5)
+
+q_e is where bodies would be after the step with the contact forces of the last one: what sticks or rolls does so at
+the end of each step, whatever frame speeds are measured in. After that loops are closed as after any step.
+
+Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with the gap half way (that at q_e less
+h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what
+is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then. Those that meet
+faster than they gain in a step by their own weight bounce by Newton's law, with -e times the speed at which they meet,
+and are at the end of the step where they then would be.
+
+(2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
+converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia of their
+coordinates, and its share of the change of speeds to the forces.
+
+Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
+taken without restitution. Nothing pushes overlaps apart, which would make energy, too.
+
+| paper | here |
+|---|---|
+| Delassus operator | ``g`` |
+| free velocity | ``free`` |
 
 The driver calls, besides what `fixed_step` has: *placing* (unit quaternions and prescribed coordinates in `stage`),
 *places* (`touch`: gaps, points, normals and axes of speeds at `stage`), *adding* (once: `added`, inertia

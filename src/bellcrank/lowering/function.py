@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.integrate.contact_slots import PLACE, SCREW
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.lowering.element_views import element_parts
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink, link_class
@@ -78,7 +79,7 @@ class Function:
     #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
     #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
     #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint), "closures", "elements"
-    #: "contacts" (see `contact_rows`) or "depths" (one for every contact)
+    #: "contacts" (see `contact_places`) or "depths" (one for every contact)
     layout: str
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures"),
     #: per force element ("elements") or in all ("totals")
@@ -113,7 +114,7 @@ class Function:
         if self.layout == "motions":
             return tree.nu * (len(tree.plan.independent) + 1)
         if self.layout == "contacts":
-            return sum(pair.places for pair in tree.contacts) * (7 + 3 * tree.nu)
+            return PLACE * sum(pair.places for pair in tree.contacts) + SCREW * tree.nu
         if self.layout == "depths":
             return sum(isinstance(pair, ContactPair) for pair in (*tree.pairs, *tree.contacts))
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,

@@ -50,7 +50,7 @@ class FixedCourse(Course):
         if self._steady:
             self.pace = float(np.clip(_STEADY / (system.nq * setup.count), 10.0, 1000.0))
         self.pending: tuple[float, Floats] | None = None
-        self._contacts = ContactLog(self.run, setup.samples) if isinstance(self.run, RigidRun) else None
+        self._contacts = ContactLog(self.run, setup.samples) if isinstance(self.run, (MoreauRun, RigidRun)) else None
         self._hold = setup.holds()
         #: a traced controller that is held by the steps themselves
         self._held = next((d for d in setup.drives if d.traced and d.period is not None and d.target == "tau"), None)
@@ -103,7 +103,7 @@ class FixedCourse(Course):
             self.adapt(spent, self.most * every)
         numbers = np.arange(first // every + 1, first // every + 1 + len(rows)) * every
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
-        if self._contacts is not None:
+        if self._contacts is not None and isinstance(self.run, (MoreauRun, RigidRun)):
             self._contacts.note(times, self.run)
         if self._held is not None:
             asked = (numbers % self._hold == 0) & (numbers < setup.steps)
@@ -144,7 +144,7 @@ class FixedCourse(Course):
         goal = self.setup.start + number * self.step
         new = self.partial(y, t, goal - t)
         self.pending = None
-        if self._contacts is not None:
+        if self._contacts is not None and isinstance(self.run, (MoreauRun, RigidRun)):
             self._contacts.note(np.array([goal]), self.run)
         self.run.y, self.run.done = new[None].copy(), number
         if number % self._hold == 0 and number < self.setup.steps:

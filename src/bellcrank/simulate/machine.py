@@ -23,7 +23,7 @@ from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuff
 from bellcrank.target.program import DriverLayout
 from bellcrank.topology.tree import Tree
 
-__all__ = ["Code", "fill", "make_code", "packed", "unpacked"]
+__all__ = ["Code", "fill", "make_code", "packed", "state_sizes", "unpacked"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -168,7 +168,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
     given = nu if spread is None else spread[1]
     inputs = {"tau": 0, "wrench": given, "parameters": given + outside}
-    sizes = {**_sizes(tree), "arms": 0 if arms is None else arms.size, "spread": 0 if spread is None else nu,
+    sizes = {**state_sizes(tree), "arms": 0 if arms is None else arms.size, "spread": 0 if spread is None else nu,
              "inputs": given + outside + len(tree.parameters)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
@@ -201,7 +201,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
                 tuple(tell) if held else (), cache(partial(c.slopes, exact)), inputs)
 
 
-def _sizes(tree: Tree) -> dict[str, int]:
+def state_sizes(tree: Tree) -> dict[str, int]:
     """Entries of the buffers that every program has."""
     nq, nu = tree.nq, tree.nu
     return {"y": nq + nu, "stage": nq + nu, "rate": nq + nu, "clock": 1, "shift": 2 * nu, "pairs": 2 * nu, "speed": nu,

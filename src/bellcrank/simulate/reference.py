@@ -39,7 +39,6 @@ class Rhs:
         system = unlimited(system) if cuts else system  # `forces` heeds the limits of actuators
         self.system, self.tau, self.wrenches, self.cuts, self.closing = system, tau, wrenches, cuts, closing
         self.drives = tuple(d for d in drives if d.traced)
-        self.extra: Floats | None = None  #: joint forces (states, nu) that a method adds for itself
         self._nq = system.nq
         self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
 
@@ -98,8 +97,7 @@ class Rhs:
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.model.tree), :] = shaped
         rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
-        tau = tree_forces(system, self.cuts, rows, q, u, t)
-        return tau if self.extra is None else tau + self.extra, wrenches
+        return tree_forces(system, self.cuts, rows, q, u, t), wrenches
 
     def dense(self, t: npt.ArrayLike, y: Floats) -> Floats:
         """The same rates from the full equations, whatever the method, of closed states; times fit the states unless

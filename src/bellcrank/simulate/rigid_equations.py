@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from bellcrank.integrate.contact_slots import kept_numbers
 from bellcrank.lowering.choose import read_inputs, trace
-from bellcrank.lowering.contact_rows import path_speeds, places_function
+from bellcrank.lowering.contact_rows import path_speeds
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
@@ -38,7 +38,7 @@ from bellcrank.target.column_code import split
 from bellcrank.target.kernel_source import GraphKernel
 from bellcrank.topology.tree import Tree
 
-__all__ = ["ContactEquations", "paths"]
+__all__ = ["ContactEquations", "paths", "step_sizes"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -54,6 +54,12 @@ def paths(tree: Tree) -> Floats:
             row[speed] = sign
         rows += [row] * pair.places
     return np.array(rows).reshape(-1, tree.nu)
+
+
+def step_sizes(tree: Tree, places: Function) -> dict[str, int]:
+    """Entries of the buffers that a step with rigid contacts needs besides those of others."""
+    by_speed = ("extra", "none", "column", "answer", "base", "added")
+    return {"touch": places.size(tree), **dict.fromkeys(by_speed, tree.nu)}
 
 
 class ContactEquations(Equations):
@@ -89,10 +95,9 @@ class ContactEquations(Equations):
         tree, nu = run.tree, run.tree.nu
         c = Compiler(run, {**functions, "pushed_dynamics": pushed}, width, self.external)
         shared, factor, apply = self._response(c, pushed)
-        places, at = places_function(tree), code.sizes["inputs"]
+        places, at = functions["contact_places"], code.sizes["inputs"]
         placed = run.tree.nq != nu or any(p is not None for p in tree.prescribed)
-        sizes = {**code.sizes, "touch": places.width, "shared": shared, "inputs": at + self.handed_on.shape[1],
-                 **dict.fromkeys(("extra", "none", "column", "answer", "base", "added"), nu)}
+        sizes = {**code.sizes, **step_sizes(tree, places), "shared": shared, "inputs": at + self.handed_on.shape[1]}
         return replace(
             code, sizes=sizes, inputs={**code.inputs, "contact": at},
             places={**code.places, "extra": ("extra", 0), "shared": ("shared", 0), "column": ("column", 0)},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
 from bellcrank.simulate.rigid_equations import ContactEquations, paths
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
+from bellcrank.topology.tree import Tree
 
 __all__ = ["SLOTS", "ContactLog", "ContactStepper", "RigidRun"]
 
@@ -77,6 +78,7 @@ class RigidRun(FixedRun):
     def __init__(self, equations: ContactEquations, *given: Any) -> None:
         super().__init__(equations, *given)
         kernels = equations.system.kernels
+        self.tree, self.places = kernels.tree, equations.places
         self.ways = kernels.kept("contact paths", lambda: paths(kernels.tree))
         self.most = max(min(equations.places, SLOTS), 1)
         self.idle = equations.idle(f"moreau {self.most}")
@@ -139,12 +141,26 @@ class RigidRun(FixedRun):
         return False if self.equations.places else super().cross(i, number, t)
 
 
+class Recorded(Protocol):
+    """A run with rigid contacts: `RigidRun`, or one that is not compiled as a whole."""
+
+    tree: Tree
+    places: int
+    recorded: bool
+
+    @property
+    def y(self) -> Floats: ...
+
+    @property
+    def forces(self) -> Floats: ...
+
+
 class ContactLog:
     """Forces at places of rigid contacts at the samples of a run, until they are written."""
 
-    def __init__(self, run: RigidRun, samples: int) -> None:
-        tree = run.equations.system.model.tree
-        few = samples * len(run.y) * 3 * run.equations.places <= RECORD
+    def __init__(self, run: Recorded, samples: int) -> None:
+        tree = run.tree
+        few = samples * len(run.y) * 3 * run.places <= RECORD
         #: contact, place and axis of every component; none if they would be too many
         self.names = tuple(f"{pair.name}[{i}].{axis}" for pair in tree.contacts for i in range(pair.places)
                            for axis in "xyz") if few else ()
@@ -152,9 +168,9 @@ class ContactLog:
         self._turn, self._states = np.asarray(tree.ground_turn, dtype=float), len(run.y)
         self._known: list[tuple[float, Floats]] = []
 
-    def note(self, times: Floats, run: object) -> None:
+    def note(self, times: Floats, run: Recorded) -> None:
         """Keep what a run says of its last samples."""
-        if self.names and len(times) and isinstance(run, RigidRun) and run.forces.shape[-1] == len(self.names):
+        if self.names and len(times) and run.forces.shape[-1] == len(self.names):
             shaped = run.forces.reshape(*run.forces.shape[:-1], -1, 3) @ self._turn.T
             self._known += zip(times.tolist(), shaped.reshape(run.forces.shape), strict=True)
 

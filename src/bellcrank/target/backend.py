@@ -34,6 +34,7 @@ __all__ = [
     "DriverBuffers",
     "ForeignArrays",
     "Instead",
+    "PythonBlock",
     "backend_named",
     "libraries",
 ]
@@ -82,6 +83,18 @@ class Call:
     buffer: str
     start: int
     inputs: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PythonBlock:
+    """A block that is not compiled: Python, called by a driver on the CPU. `compute` gets all buffers by name,
+    (entries, lanes) each, and returns the result in the same form; it must not raise."""
+
+    compute: Callable[[Mapping[str, Floats]], Floats]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return ()
 
 
 @dataclass(frozen=True)

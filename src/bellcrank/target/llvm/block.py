@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.target.backend import Call, CallLists
+from bellcrank.target.backend import Call, CallLists, PythonBlock
 from bellcrank.target.kernel_source import RolledData
 from bellcrank.target.llvm.jit import Library
 from bellcrank.target.llvm.kernel import aligned
@@ -70,6 +71,9 @@ class DriverMemory:
     def _list(self, calls: Sequence[Call]) -> Ints:
         rows = []
         for call in calls:
+            if isinstance(call.block, PythonBlock):
+                rows += [self._thunk(call.block, call), 0]
+                continue
             places = {name: self._address(*place) for name, place in {**self.calls.places, **call.inputs}.items()}
             block = call.block
             assert isinstance(block, CompiledBlock)
@@ -77,6 +81,21 @@ class DriverMemory:
             self._keep += [frame, work]
             rows += [block.library.address, frame.ctypes.data]
         return np.array(rows or [0], dtype=np.int64)
+
+    def _thunk(self, block: PythonBlock, call: Call) -> int:
+        """The address of a function in Python."""
+        lanes = self.calls.width
+        shown = {name: x.reshape(-1, lanes) for name, x in self.buffers.items() if len(x) % lanes == 0}
+        target = shown[call.buffer][call.start:]
+
+        def run(frame: int) -> int:
+            found = block.compute(shown)
+            target[:len(found)] = found
+            return 0
+
+        thunk = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(run)
+        self._keep.append(thunk)
+        return int(ctypes.cast(thunk, ctypes.c_void_p).value or 0)
 
     def point(self, name: str, array: npt.NDArray[Any]) -> None:
         self._keep.append(array)
