@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.integrate.cone_program import LEAST, LESS, MORE, NEWTON, PROXIMAL, ROUNDS, SHIFT
+from bellcrank.integrate.cone_program import FINE, LEAST, LESS, MORE, NEWTON, PROXIMAL, ROUNDS, SHIFT
 
 __all__ = ["Impulses", "solve_contacts"]
 
@@ -51,7 +51,7 @@ def solve_contacts(g: Floats, c: Floats, friction: Floats, p: Floats, tolerance:
     meeting = np.maximum(-c[..., 0], np.abs(c[..., 1:]).max(axis=-1))  # bodies that part are no matter
     goal = tolerance * (1.0 + meeting.max(axis=1, initial=0.0))
     best = _tried(g, c, friction, size, p)
-    todo = np.flatnonzero(best.residual > goal)
+    todo = np.flatnonzero(best.residual > FINE * goal)
     center, e = p[todo], np.zeros(len(todo))
     for turn in range(ROUNDS):
         if not len(todo):
@@ -116,7 +116,7 @@ def _newton(part: _SomeStates, center: Floats, e: Floats) -> tuple[Impulses, Fla
     best = _tried(g, c, friction, size, center)
     p, eye = center.copy(), np.eye(3 * k)
     scaled = (g / np.repeat(size, 3, axis=1)[:, :, None]) + (e + SHIFT)[:, None, None] * eye
-    busy = np.ones(n, dtype=bool)
+    busy, once = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
     for number in range(NEWTON + 1):
         x = p - _velocity(g, c, p) / size[..., None] - e[:, None, None] * (p - center)
         wanted, closed, slides, length = _projected(x, friction)
@@ -125,7 +125,9 @@ def _newton(part: _SomeStates, center: Floats, e: Floats) -> tuple[Impulses, Fla
         better = busy & (found.residual < best.residual)
         for mine, theirs in zip(best, found, strict=True):
             mine[better] = theirs[better]
-        busy &= ~(miss <= goal) & (best.residual > goal)
+        near = miss <= goal
+        busy &= np.where(near, once & (miss > FINE * goal), best.residual > goal)
+        once &= ~near
         if number == NEWTON or not busy.any():
             break
         slope = _slope(x, closed, slides, length, friction)

@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import NotYetError
-from bellcrank.integrate.cone_program import TOLERANCE
+from bellcrank.integrate.cone_program import FINE, TOLERANCE
 from bellcrank.integrate.contact_slots import CLOSED, JUMP, REACH
 from bellcrank.integrate.contact_step import AGAIN, ENDS, STEADY
 from bellcrank.scalar.functions import maximum
@@ -132,6 +132,7 @@ class MoreauRun(ReferenceRun):
         self.restitution = spread([p.material.restitution for p in pairs])
         self._last: Floats = np.zeros((len(y), self.friction.shape[1], 3))  #: impulses of the last step, a first guess
         self._push: Floats = np.zeros_like(y[:, system.nq:])  #: accelerations by contacts in the last step, likewise
+        self._rate: Floats = np.zeros_like(self._push)  #: all accelerations in the last step, likewise
         self.residual = 0.0  #: the largest of all steps [m/s]
 
     def _one(self, y: Floats, t: float, h: float) -> Floats:
@@ -139,16 +140,21 @@ class MoreauRun(ReferenceRun):
         q, u = y[..., :nq], y[..., nq:]
         half = t + 0.5 * h
         middle = self._moved_on(q, q, u, half, h)  # (1)
-        rate = self._acceleration(half, middle, u, np.zeros_like(u), h)
-        ahead = u + h * (rate + self._push) if len(self._push) == len(u) else u + h * rate
+        known = len(self._push) == len(u)
+        change = h * self._rate if known else np.zeros_like(u)
+        rate = self._acceleration(half, middle, u, change, h)
+        ahead = u + h * (rate + self._push) if known else u + h * rate
         end = middle
         for _ in range(ENDS):
             end = self._moved_on(middle, end, ahead, t + h, h)
         places = self._places(np.stack([end, middle, q]), u, ahead, half, h)
         if places is None:
-            along = after = self._unhindered(middle, u, rate, half, h)
+            along = after = self._unhindered(middle, u, rate, change, half, h)
+            if known:
+                self._push, self._rate = np.zeros_like(u), (along - u) / h
+                self._last[:] = 0.0
         else:
-            along, after = self._with_contacts(places, middle, u, rate, half, h)
+            along, after = self._with_contacts(places, middle, u, rate, change, half, h)
         return np.concatenate([self._moved_on(middle, end, along, t + h, h), after], axis=-1)  # (5)
 
     def _moved_on(self, q: Floats, at: Floats, u: Floats, t: float, h: float) -> Floats:
@@ -167,15 +173,16 @@ class MoreauRun(ReferenceRun):
         finally:
             self.rhs.extra = None
 
-    def _unhindered(self, q: Floats, u: Floats, rate: Floats, t: float, h: float) -> Floats:
+    def _unhindered(self, q: Floats, u: Floats, rate: Floats, change: Floats, t: float, h: float) -> Floats:
         """(2) where nothing touches, as often as with contacts: a state must not depend on what others touch."""
-        along, going = u + h * rate, np.ones((len(u), 1), dtype=bool)
+        along = u + h * rate
+        going = _changed(along, u + change)
         for _ in range(AGAIN):
+            if not going.any():
+                break
             last, along = along, np.where(
                 going, u + h * self._acceleration(t, q, u, along - u, h), along)
             going &= _changed(along, last)
-            if not going.any():
-                break
         return along
 
     # -- places ---------------------------------------------------------------------------------
@@ -232,7 +239,7 @@ class MoreauRun(ReferenceRun):
         return type(system)(Kernels(free, system.kernels.maker))
 
     # -- impulses -------------------------------------------------------------------------------
-    def _with_contacts(self, places: Places, q: Floats, u: Floats, rate: Floats, t: float, h: float
+    def _with_contacts(self, places: Places, q: Floats, u: Floats, rate: Floats, change: Floats, t: float, h: float
                        ) -> tuple[Floats, Floats]:
         """(2) to (4): the speeds by which bodies move on, and those with which the step ends."""
         before, gap, live = places.before, places.gap, places.real
@@ -252,15 +259,15 @@ class MoreauRun(ReferenceRun):
         free = u + h * rate
         p = self._solved(places, free, least, live, guess).p
         along = free + _moved(places, p)
-        going = np.ones((len(u), 1), dtype=bool)  # each state by itself: others must make no difference to it
+        going = _changed(along, u + change)  # each state by itself: others must make no difference to it
         for _ in range(AGAIN):
+            if not going.any():
+                break
             free = np.where(going, u + h * self._acceleration(t, q, u, along - u, h), free)
             again = self._solved(places, free, least, live, p)
             p = np.where(going[..., None], again.p, p)
             last, along = along, np.where(going, free + _moved(places, p), along)
             going &= _changed(along, last)
-            if not going.any():
-                break
         v = _at(places, along)[..., 0]
         closed = live & ((bounce & (p[..., 0] > 0.0)) | (gap - places.floor + 0.5 * h * v <= CLOSED))
         bounce = bounce & closed
@@ -268,6 +275,7 @@ class MoreauRun(ReferenceRun):
         if known:
             smooth: Flags = np.asarray(~(struck & closed).any(axis=1))
             self._push = np.where(smooth[:, None], _moved(places, p) / h, 0.0)
+            self._rate = np.where(smooth[:, None], (along - u) / h, 0.0)
             self._last[:] = 0.0
             np.put_along_axis(self._last, places.number[..., None], p, axis=1)
         return along, after
@@ -276,7 +284,7 @@ class MoreauRun(ReferenceRun):
                 least: Floats) -> tuple[Floats, Floats]:
         """Speeds with which the step ends, and the impulses they are due to: often those by which bodies move on."""
         v = np.abs(_at(places, along)[..., 0])
-        other: Flags = np.asarray(((closed & (v > TOLERANCE * (1.0 + v))) | bounce).any(axis=1))
+        other: Flags = np.asarray(((closed & (v > FINE * TOLERANCE * (1.0 + v))) | bounce).any(axis=1))
         if not other.any():
             return along, p
         found = self._solved(places, free, least, closed, np.where(closed[..., None], p, 0.0)).p
@@ -328,7 +336,7 @@ def _turned(rows: Floats, frames: Floats, other: Floats) -> Floats:
 def _changed(now: Floats, before: Floats) -> npt.NDArray[np.bool_]:
     """Which states' speeds still change, (states, 1)."""
     largest = np.abs(now).max(axis=1, keepdims=True)
-    return np.asarray(np.abs(now - before).max(axis=1, keepdims=True) > STEADY * largest)
+    return np.asarray(np.abs(now - before).max(axis=1, keepdims=True) > np.maximum(STEADY * largest, TOLERANCE))
 
 
 def _at(places: Places, u: Floats) -> Floats:
