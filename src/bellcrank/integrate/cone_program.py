@@ -31,8 +31,8 @@ from __future__ import annotations
 from bellcrank.target.array_loops import each, sum_of
 from bellcrank.target.program import Builder, Int, IntVariable, Mask, Memory, Real, RealVariable
 
-__all__ = ["CONE_POINTERS", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUNDS", "SHIFT", "TOLERANCE", "ConeSolver",
-           "cone_memory"]
+__all__ = ["CONE_POINTERS", "FINE", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUNDS", "SHIFT", "TOLERANCE",
+           "ConeSolver", "cone_memory"]
 
 #: iterations of Newton's method, and how often it begins again
 NEWTON, ROUNDS = 12, 120
@@ -43,6 +43,9 @@ PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
 #: conditions are met to this share of the largest velocity at which bodies meet or slide (plus 1 m/s): in doubles, and
 #: in floats
 TOLERANCE, ROUGH = 1e-11, 3e-6
+#: where they are met, but not to this share of that, Newton's method goes on once: in a machine at rest what is missed
+#: would stay, as speeds that change their signs from step to step
+FINE = 3e-2
 
 #: memory of the solver; the first ones are what it is given
 CONE_POINTERS = ("g", "c", "p", "mu", "on", "sizes", "tried", "center", "x", "wanted", "matrix", "change")
@@ -63,6 +66,7 @@ class ConeSolver:
         (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.center, self.x, self.wanted,
          self.matrix, self.change) = (f.memory(name) for name in CONE_POINTERS)
         self.e, self.tolerance = f.variable(0.0), ROUGH if f.compensates else TOLERANCE
+        self.fine = self.tolerance * (1.0 if f.compensates else FINE)
 
     def solve(self, going: Real, worst: RealVariable) -> None:
         """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0); `worst`
@@ -106,7 +110,8 @@ class ConeSolver:
         """Newton's method from `tried`, the best point for the problem itself in `p`; which lanes have solved the one
         with G + e/R."""
         f, m, number = self.f, self.count.value * 3, self.f.counter(0)
-        busy, left = f.variable(todo.value), f.variable(1e300)
+        busy, left, once = f.variable(todo.value), f.variable(1e300), f.variable(1.0)
+        fine = goal * (self.fine / self.tolerance)
         with f.forever() as leave:
             residual, miss = self.evaluate()
             better = (residual < best.value).pick(busy.value, 0.0) > 0.5
@@ -115,7 +120,9 @@ class ConeSolver:
             best.set(better.pick(residual, best.value))
             left.set((busy.value > 0.5).pick(miss, left.value))
             todo.set((best.value > goal).pick(todo.value, 0.0))
-            busy.set((miss > goal).pick(busy.value * todo.value, 0.0))
+            more = (miss > goal).pick(todo.value, (miss > fine).pick(once.value, 0.0))
+            once.set((miss > goal).pick(once.value, 0.0))
+            busy.set(busy.value * more)
             leave(~(busy.value > 0.5).any())
             leave(number.value >= NEWTON)
             self.linearise()

@@ -54,12 +54,13 @@ def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
     by_slot = dict.fromkeys(("before", "gap", "floor", "least", "bounce", "struck", "kept", "real"), most)
     by_row = dict.fromkeys(("rows", "pushing", "response"), 3 * most * nu)
     return {**cone_memory(most), **by_slot, **by_row, "middle": nq, "end": nq, "free": nu, "ahead": nu, "along": nu,
-            "begun": 2 * places, "frames": 9 * most, "acted": 3 * most, "acting": 3 * places, "fresh": nu + 3 * places}
+            "begun": 2 * places, "frames": 9 * most, "acted": 3 * most, "acting": 3 * places,
+            "fresh": 2 * nu + 3 * places}
 
 
 def kept_numbers(nu: int, places: int) -> int:
     """Numbers of a state that go from step to step."""
-    return nu + 3 * places + 2
+    return 2 * nu + 3 * places + 2
 
 
 class ContactSlots(Stepping):

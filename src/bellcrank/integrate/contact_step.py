@@ -39,8 +39,8 @@ depend on what it is applied to; `base`: what is to be taken off every answer) a
 `contact_slots` says which places are looked at. If there are more of them than slots, the step fails in all lanes, and
 `need` says how many it takes.
 
-Behind the inputs of the machine lies what goes from step to step: accelerations by contacts (nu), impulses of all
-places (3 each), the largest residual [m/s], and `need`.
+Behind the inputs of the machine lies what goes from step to step: accelerations by contacts (nu), accelerations (nu),
+impulses of all places (3 each), the largest residual [m/s], and `need`. Those that begin the list are first guesses.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ from collections.abc import Callable
 
 from bellcrank.integrate.contact_slots import ContactSlots
 from bellcrank.integrate.contact_vectors import after_bounce
-from bellcrank.target.array_loops import copy, each, sum_of
+from bellcrank.target.array_loops import copy, each, largest_of, sum_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
 __all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
 
-#: evaluations of (2), until speeds change by no more than this share of the largest one
+#: evaluations of (2), until speeds change by no more than this share of the largest one, or than what the conditions of
+#: contacts are met to: what is at rest has speeds that are nothing but rounding
 AGAIN, STEADY = 6, 1e-6
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
@@ -83,9 +84,26 @@ class _Contacts(ContactSlots):
         f.call_all("placing", f.count("n_placing"))
         copy(f, stage, target, self.nq)
 
-    def accelerate(self) -> None:
-        """Accelerations of what is in `stage`, in `rate`."""
-        self.f.call_all("forces", self.f.count("n_forces"))
+    def halfway(self, number: Int) -> None:
+        """Accelerations (2) in `rate` for speeds that change as `along` says: f in the middle of the step. What the
+        machine has in addition to its inertia is taken off again, so that the result does not depend on it once the
+        change is right."""
+        f, u, along, stage = self.f, self.y.at(self.nq), self.along, self.stage.at(self.nq)
+        self.at(number, 0.5)
+        copy(f, self.middle, self.stage, self.nq)
+
+        def change(j: Int, h: Real) -> None:
+            stage[j] = (along[j] - u[j]) * 0.5
+            self.extra[j] = self.added[j] * (along[j] - u[j]) / h
+
+        each(f, self.nu, change, self.step)
+        self.move_on(self.middle, self.stage)
+
+        def half(j: Int) -> None:
+            stage[j] = (along[j] + u[j]) * 0.5
+
+        each(f, self.nu, half)
+        f.call_all("forces", f.count("n_forces"))
 
     def one_step(self, number: Int) -> None:
         f, y, u, rate = self.f, self.y, self.y.at(self.nq), self.rate.at(self.nq)
@@ -96,10 +114,12 @@ class _Contacts(ContactSlots):
         self.at(number, 0.5)
         copy(f, y, self.stage, self.size)
         self.move_on(y, self.middle)  # (1)
-        with f.loop(self.nu) as j:
-            self.extra[j] = 0.0
-        self.stand(self.middle, u)
-        self.accelerate()
+
+        def as_before(j: Int, h: Real) -> None:
+            self.along[j] = u[j] + h * self.inherited[self.nu + j]
+
+        each(f, self.nu, as_before, self.step)
+        self.halfway(number)
 
         def first(j: Int, h: Real) -> None:
             self.free[j] = u[j] + h * rate[j]
@@ -126,7 +146,7 @@ class _Contacts(ContactSlots):
         self.stand(self.end, self.along)
         self.move_on(self.middle, self.stage)  # (5)
         copy(f, self.ahead, self.stage.at(self.nq), self.nu)
-        self.inherited[self.nu + self.places * 3 + 1] = need.value
+        self.inherited[self.nu * 2 + self.places * 3 + 1] = need.value
         with f.when((need.value > 0.5).any()):
             self.stage[0] = float("nan")
 
@@ -163,7 +183,7 @@ class _Contacts(ContactSlots):
             speed, height = after_bounce(self.gap[k] - self.floor[k], before, free, share, h)
             self.least[k] = arrives.pick(least + height * 2.0 / h, least)
             self.kept[k] = arrives.pick(speed, -(share * before))
-            guess = self.inherited.at(self.nu + self.slots[k] * 3)
+            guess = self.inherited.at(self.nu * 2 + self.slots[k] * 3)
             for i in range(3):
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
@@ -192,12 +212,9 @@ class _Contacts(ContactSlots):
         f, nu, last = self.f, self.nu, self.rate
         copy(f, self.along, last, nu)
         self.push(self.along)
-        with f.when(self.round.value > 0):
-            largest, change = f.variable(0.0), f.variable(0.0)
-            with f.loop(nu) as j:
-                largest.set(largest.value.max(self.along[j].abs()))
-                change.set(change.value.max((self.along[j] - last[j]).abs()))
-            self.going.set((change.value > largest.value * STEADY).pick(self.going.value, 0.0))
+        largest = largest_of(f, nu, lambda j: self.along[j].abs())
+        change = largest_of(f, nu, lambda j: (self.along[j] - last[j]).abs())
+        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value, 0.0))
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
@@ -206,22 +223,9 @@ class _Contacts(ContactSlots):
             self.again(number)
 
     def again(self, number: Int) -> None:
-        """(2) for speeds that change as `along` says: f in the middle of the step. What the machine has in addition to
-        its inertia is taken off again, so that the result does not depend on it once the change is right."""
-        f, u, along, stage = self.f, self.y.at(self.nq), self.along, self.stage.at(self.nq)
-        acceleration = self.rate.at(self.nq)
-        self.at(number, 0.5)
-        copy(f, self.middle, self.stage, self.nq)
-        with f.loop(self.nu) as j:
-            stage[j] = (along[j] - u[j]) * 0.5
-            self.extra[j] = self.added[j] * (along[j] - u[j]) / self.step
-        self.move_on(self.middle, self.stage)
-
-        def half(j: Int) -> None:
-            stage[j] = (along[j] + u[j]) * 0.5
-
-        each(f, self.nu, half)
-        self.accelerate()
+        """Free motion once more, in lanes that are going."""
+        f, u, acceleration = self.f, self.y.at(self.nq), self.rate.at(self.nq)
+        self.halfway(number)
         mask = self.going.value > 0.5
         with f.loop(self.nu) as j:
             self.free[j] = mask.pick(u[j] + self.step * acceleration[j], self.free[j])
@@ -238,7 +242,7 @@ class _Contacts(ContactSlots):
             closed = closed.max(thrown)
             bounce = self.bounce[k] * closed
             self.bounce[k] = bounce
-            other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.tolerance).pick(closed, 0.0)).max(bounce))
+            other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.fine).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
             self.least[k] = bounce * self.kept[k]
             for i in range(3):
@@ -312,16 +316,20 @@ class _Contacts(ContactSlots):
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""
         f, nu, impact = self.f, self.nu, self.f.variable(0.0)
-        with f.loop(self.places * 3) as j:
-            self.fresh[nu + j] = 0.0
-            self.acting[j] = 0.0
+        impulses, u = self.fresh.at(nu * 2), self.y.at(self.nq)
+
+        def nothing(j: Int, zero: Real) -> None:
+            impulses[j] = zero
+            self.acting[j] = zero
+
+        each(f, self.places * 3, nothing, f.constant(0.0))
         with f.loop(self.count.value) as k:
             i = self.slots[k]
             impact.set(impact.value.max(self.struck[k]))
             total = []
             for a in range(3):
                 total.append(self.acted[k * 3 + a])
-                self.fresh[nu + i * 3 + a] = total[a]
+                impulses[i * 3 + a] = total[a]
             for b in range(3):
                 force = total[0] * self.frames[k * 9 + b] + total[1] * self.frames[k * 9 + (3 + b)] \
                     + total[2] * self.frames[k * 9 + (6 + b)]
@@ -332,13 +340,14 @@ class _Contacts(ContactSlots):
             with f.loop(self.count.value * 3) as r:
                 moved.set(moved.value + self.response[r * nu + j] * self.acted[r])
             self.fresh[j] = smooth.pick(moved.value / self.step, 0.0)
+            self.fresh[nu + j] = smooth.pick((self.along[j] - u[j]) / self.step, 0.0)
 
     # -- between steps --------------------------------------------------------------------------------
     def accept(self, leave: Callable[[Bool], None]) -> None:
         """Lanes that go on inherit."""
         def stop(ended: Bool) -> None:
             alive = self.active.value > 0.5
-            f, n = self.f, self.nu + self.places * 3
+            f, n = self.f, self.nu * 2 + self.places * 3
             each(f, n, self._inherit, self.active.value)
             residual = self.inherited[n]
             self.inherited[n] = alive.pick(residual.max(self.worst.value), residual)

@@ -74,7 +74,7 @@ class ContactEquations(Equations):
         self.added = added
         tree = self.system.model.tree
         self.places = sum(pair.places for pair in tree.contacts)
-        #: accelerations by contacts (nu), impulses (3 places), the largest residual, slots needed
+        #: see `integrate.contact_step`
         self.handed_on: Floats = np.zeros((self.count, kept_numbers(tree.nu, self.places)))
 
     def inputs(self, states: Ints) -> dict[str, Floats]:
