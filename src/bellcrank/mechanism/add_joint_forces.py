@@ -146,7 +146,7 @@ class JointForceElements:
           ``at.state("pressure")``, ``at.element("strut").force`` (or length, rate, power, energy), by name; vectors
           are in world axes.
 
-        The speeds of ball and free joints have no coordinates: along them (``coordinate="wx"``) act laws of the machine.
+        The speeds of ball and free joints have no coordinates: laws of the machine act along them, ``coordinate="wx"``.
         Its energy is not known, and all of its power counts as not stored; see `add_joint_spring` (with a potential),
         `add_friction` and `add_limit` for laws whose energy is.
 
