@@ -149,6 +149,21 @@ def test_all_steppers_are_here() -> None:
     assert set(STEPPERS) <= set(ERRORS)
 
 
+def test_states_begin_where_parameters_say() -> None:
+    """One beginning for each value of a parameter; with as many positions, or one for all."""
+    m = bc.load("pendulum")
+    m.add_state("lag", lambda at: -at.state("lag"), initial=m.parameter("start", 0.1))
+    many = bc.compile(m).with_parameters(start=np.array([0.1, 0.2, 0.3]))
+    for state in (many.assemble(), many.assemble(q={"hinge": 0.4}), many.assemble(q={"hinge": np.arange(3.0)}),
+                  many.assemble(u={"hinge": 2.0})):
+        assert state.u.shape == (3, 2) and np.array_equal(state.u[:, 1], [0.1, 0.2, 0.3])
+    assert np.array_equal(many.assemble(u={"lag": 0.7}).u[:, 1], [0.7] * 3)
+    run = many.simulate(many.assemble(), 0.5, step=1e-2)
+    assert np.abs(run.u.values[-1, :, 1] - np.exp(-0.5) * np.array([0.1, 0.2, 0.3])).max() < 1e-9
+    with pytest.raises(bc.StateError, match="batch"):
+        many.assemble(q={"hinge": np.arange(4.0)})
+
+
 @pytest.mark.parametrize("stepper", ERRORS)
 @pytest.mark.everyday(len(ERRORS))
 def test_every_stepper_integrates_states(stepper: str) -> None:

@@ -324,6 +324,27 @@ def test_friction_and_ranges_of_sums(tmp_path: Path) -> None:
     assert (limit.lower, limit.upper) == pytest.approx((-0.2 - 0.35, 0.5 - 0.35))  # less 1.5 * 0.3 - 2 * 0.05
 
 
+def test_friction_of_ball_joints(tmp_path: Path) -> None:
+    """Along every speed alike, as MuJoCo has it; written and read again. One alone has no place in a file."""
+    file = tmp_path / "ball.xml"
+    file.write_text('<mujoco><worldbody><body><joint name="j" type="ball" frictionloss=".3" damping=".1" pos="0 0 .2"/>'
+                    '<geom size=".1"/></body></worldbody></mujoco>')
+    m, report = read_mjcf(file)
+    assert not report.warned
+    system = bc.compile(m, backend="numpy")
+    u = np.array([0.5, -0.4, 0.3])
+    found = system.element_forces(system.neutral(), u)
+    moments = {name: float(e.force) for name, e in found.items() if "friction" in name}
+    assert moments == pytest.approx({"j_friction_wx": -0.3, "j_friction_wy": 0.3, "j_friction_wz": -0.3})
+    write_mjcf(m, tmp_path / "out.xml")
+    again = bc.compile(read_mjcf(tmp_path / "out.xml")[0], backend="numpy")
+    wanted = system.forward_dynamics(system.neutral(), u)
+    assert again.forward_dynamics(system.neutral(), u) == pytest.approx(wanted, rel=1e-12)
+    m.add_friction("more", "j", viscous=0.1, coordinate="wy")
+    with pytest.raises(bc.ModelError, match="joint 'j': MJCF has no friction of a ball joint that differs along its"):
+        write_mjcf(m, tmp_path / "out.xml")
+
+
 def test_load_set_a_control_simulate(tmp_path: Path) -> None:
     inside = '<position name="aim/a" joint="a" kp="20" kv="5"/><motor name="m" joint="c"/>'
     content = text(inside, 2).replace('type="free"', 'type="hinge" damping="99"').replace("0.3 -0.4 -9.5", "0 0 0")

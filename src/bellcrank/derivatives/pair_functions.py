@@ -120,7 +120,7 @@ class _Seen:
                 total = total + self.bind(pair.along).at(self.time).energy(self._sum(pair)[0])
             elif isinstance(pair, LoopForce):
                 across = closing_motion(self.tree.closures[pair.closure], self.moving, self.bind)
-                total = total + self.bind(pair.along).energy(across.coordinates[pair.coordinate])
+                total = total + self.bind(pair.along).energy(across.place(pair.coordinate))
             else:
                 total = total + self.bind(pair).energy(self.moving(pair.first), self.moving(pair.second))
         return total

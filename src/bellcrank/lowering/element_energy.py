@@ -37,7 +37,7 @@ def dissipated_power(tree: Sweeps) -> tuple[Number, ...]:
         elif isinstance(pair, LoopForce):
             across = closing_motion(machine.tree.closures[pair.closure], moving, machine.bind)
             total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(
-                across.coordinates[pair.coordinate], across.speeds[pair.coordinate])
+                across.place(pair.coordinate), across.speeds[pair.coordinate])
         else:
             total = total + machine.bind(pair).loss(moving(pair.first), moving(pair.second), around)
     return (total,)
@@ -66,7 +66,7 @@ def _between(machine: LoopedDirect) -> Number:
             total = total + machine.bind(pair.along).at(machine.world.time).energy(length)
         elif isinstance(pair, LoopForce):
             across = closing_motion(machine.tree.closures[pair.closure], moving, machine.bind)
-            total = total + machine.bind(pair.along).energy(across.coordinates[pair.coordinate])
+            total = total + machine.bind(pair.along).energy(across.place(pair.coordinate))
         else:
             total = total + machine.bind(pair).energy(moving(pair.first), moving(pair.second))
     return total

@@ -34,6 +34,10 @@ class ClosingMotion(NamedTuple):
     columns: tuple[Force, ...]  #: about `point`
     point: Vector
 
+    def place(self, k: int) -> Number:
+        """The coordinate whose rate is a speed; 0.0 of joints with quaternions, whose speeds have none."""
+        return self.coordinates[k] if self.coordinates else 0.0
+
 
 def side_of(moving: Moving, frame: Sequence[Vector], shift: Vector) -> Side:
     """One side of a closure from the motion of its link; axes and origin of the joint's frame in those of the link."""
@@ -100,8 +104,7 @@ def closing_load(tree: Tree, force: LoopForce, moving: Motions, bind: Bind, arou
                  ) -> tuple[Force, Vector]:
     """What a force along a coordinate of a closing joint exerts on its child, and the point there it is about."""
     motion, k = closing_motion(tree.closures[force.closure], moving, bind), force.coordinate
-    place = motion.coordinates[k] if motion.coordinates else 0.0  # quaternions: forces that depend on nothing
-    amount = bind(force.along).at(around.time).seen(around.machine).force(place, motion.speeds[k])
+    amount = bind(force.along).at(around.time).seen(around.machine).force(motion.place(k), motion.speeds[k])
     load: Force = motion.columns[k] * amount
     return load, motion.point
 

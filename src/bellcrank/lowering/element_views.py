@@ -28,7 +28,8 @@ from bellcrank.topology.pairs import (
 )
 from bellcrank.topology.tree import Tree
 
-__all__ = ["REPORT", "ElementView", "JointView", "element_parts", "element_reports", "element_view"]
+__all__ = ["REPORT", "ElementView", "JointView", "element_parts", "element_reports", "element_view",
+           "joint_view"]
 
 
 class PointView(ElementView):
@@ -119,12 +120,18 @@ class JointView(ElementView):
     first_point = second_point
 
 
+class SpeedView(JointView):
+    """A force along a speed of a joint with quaternions, to which no coordinate belongs."""
+
+    has = tuple(name for name in JointView.has if name != "length")
+
+
 def _on_child(at: InSight, tree: Tree, link: int, i: int) -> Force:
     """What a unit of force along a coordinate of a joint of the tree exerts on the joint's child, in world axes about
     the origin of the outboard link."""
     joint = tree.joints[link]
     assert joint is not None
-    q = [at.coordinate(link, k)[0] for k in range(joint.nq)]
+    q = at.coordinates(link)
     numbers = tree.numbers(link)
     own = unit_wrench(joint.subspace(q, at.bind(numbers.joint) if link in tree.symbolic else numbers.joint), i)
     moment, force = (at.in_world(at.moving(link).axes.apply(v)) for v in (own.moment, own.force))
@@ -193,7 +200,7 @@ class ClosingView(ElementView):
 
     @property
     def length(self) -> Number:
-        return self._motion.coordinates[self._part.coordinate]
+        return self._motion.place(self._part.coordinate)
 
     @property
     def rate(self) -> Number:
@@ -220,6 +227,12 @@ class ClosingView(ElementView):
         return self._at.in_world(self._load[1], True)
 
     first_point = second_point
+
+
+class ClosingSpeedView(ClosingView):
+    """The same along a speed of a joint with quaternions."""
+
+    has = SpeedView.has
 
 
 class BodyView(ElementView):
@@ -326,12 +339,22 @@ def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:
     """All elements of a tree: name, kind of view, and what it is made with."""
     pairs = [pair for pair in (*tree.pairs, *tree.readable) if not isinstance(getattr(pair, "along", None), StateRate)
              and not (isinstance(pair, SumForce) and pair.name in tree.named_forces)]  # see `laws_between_links`
-    return [*((name, JointView, part) for name, part in tree.named_forces.items()),
-            *((pair.name, _kind(pair), pair) for pair in pairs),
+    return [*((name, joint_view(tree, part[0]), part) for name, part in tree.named_forces.items()),
+            *((pair.name, _kind(tree, pair), pair) for pair in pairs),
             *((w.name, AppliedView, (link, w)) for link, several in tree.applied.items() for w in several)]
 
 
-def _kind(pair: Any) -> type[ElementView]:
+def joint_view(tree: Tree, link: int) -> type[JointView]:
+    """How forces on a joint of the tree are seen."""
+    joint = tree.joints[link]
+    return SpeedView if joint is not None and joint.nq != joint.nu else JointView
+
+
+def _kind(tree: Tree, pair: Any) -> type[ElementView]:
+    if isinstance(pair, LoopForce):
+        closure = tree.closures[pair.closure]
+        kind = (closure.free or closure).kind
+        return ClosingSpeedView if kind.nq != kind.nu else ClosingView
     if isinstance(pair, WrenchPair) and hasattr(pair.law, "ground_point"):
         return GroundedView
     return _KINDS[type(pair)]

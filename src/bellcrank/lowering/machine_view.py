@@ -170,6 +170,11 @@ class MachineView:
         """A coordinate of a joint of the tree and its speed."""
         return self._q(link, i), self._u(link, i)
 
+    def coordinates(self, link: int) -> list[Number]:
+        """All coordinates of a joint of the tree."""
+        joint = self._tree.joints[link]
+        return [] if joint is None else [self._q(link, k) for k in range(joint.nq)]
+
     def moving(self, link: int) -> Moving:
         """How a link moves, in axes that `in_world` turns."""
         return self._moving(link)

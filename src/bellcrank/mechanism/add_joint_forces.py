@@ -146,6 +146,7 @@ class JointForceElements:
           ``at.state("pressure")``, ``at.element("strut").force`` (or length, rate, power, energy), by name; vectors
           are in world axes.
 
+        The speeds of ball and free joints have no coordinates: laws of the machine act along them, ``coordinate="wx"``.
         Its energy is not known, and all of its power counts as not stored; see `add_joint_spring` (with a potential),
         `add_friction` and `add_limit` for laws whose energy is.
 
@@ -256,7 +257,7 @@ class JointForceElements:
                             number(what, "no_load_speed", no_load_speed, 0.0, above=True),
                             lower if isinstance(limit, (tuple, list)) else None)
         self._check_own(what, lower, upper, no_load_speed)
-        at = self._coordinate(joint, coordinate)
+        at = self._coordinate(joint, coordinate, speeds=True)
         for other in self._drives.values():
             if (other.joint, other.coordinate) == (joint, at):
                 raise ModelError(f"{what}: joint {joint!r} has the actuator {other.name!r} already")
@@ -300,7 +301,7 @@ class JointForceElements:
         if not isinstance(joint, str):
             raise ModelError(f"joint force {name!r}: acts on a joint, by its name, or on a sum {{joint: factor}}, got "
                              f"{joint!r}")
-        force = JointForce(name, joint, self._coordinate(joint, coordinate), along)
+        force = JointForce(name, joint, self._coordinate(joint, coordinate, speeds=not along.placed), along)
         self._joint_forces[name] = force
         return force
 
@@ -326,15 +327,20 @@ class JointForceElements:
             raise ModelError(f"{what}: all factors of the sum are zero; it would do nothing")
         return tuple(terms)
 
-    def _coordinate(self, joint: str, coordinate: int | str | None) -> int:
-        """The index of a joint's coordinate, which must be one that has a rate of its own."""
+    def _coordinate(self, joint: str, coordinate: int | str | None, speeds: bool = False) -> int:
+        """The index of a joint's coordinate, which must be one that has a rate of its own; with `speeds`, that of a
+        speed where it has none."""
         kind = self.joint(joint).joint
-        names = kind.coordinate_names()
-        if kind.nq != kind.nu or kind.nu == 0:
-            raise ModelError(f"joint {joint!r}: a {type(kind).__name__} has no single coordinates to act on")
+        simple = kind.nq == kind.nu
+        if kind.nu == 0 or not (simple or speeds):
+            raise ModelError(f"joint {joint!r}: a {type(kind).__name__} has no single coordinates to act on" + (
+                f"; along its speeds {', '.join(kind.speed_names)} act laws of the machine, law(at), dampers, friction "
+                "and actuators; between its bodies, bushings" if kind.nu else ""))
+        names = kind.coordinate_names() if simple else kind.speed_names
         if coordinate is None:
-            if kind.nq > 1:
-                raise ModelError(f"joint {joint!r} has the coordinates {', '.join(names)}; say which one is meant")
+            if kind.nu > 1:
+                raise ModelError(f"joint {joint!r} has the {'coordinates' if simple else 'speeds'} {', '.join(names)}; "
+                                 "say which one is meant")
             return 0
         if isinstance(coordinate, str) and coordinate in names:
             return names.index(coordinate)

@@ -14,7 +14,7 @@ from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.bound_values import bound
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.placed_elements import FrameBushing
+from bellcrank.mechanism.placed_elements import FrameBushing, JointForce
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable
 from bellcrank.spatial import Vector
 
@@ -136,7 +136,7 @@ class Probed:
         if known.count(name) > 1:
             raise ModelError(f"{known.count(name)} elements are called {name!r}; give them names of their own")
         element = next(e for e in self._m.force_elements if e.name == name and e not in self._m.drives)
-        return ProbedElement(self._use, name, self._leaf, _reported(element))
+        return ProbedElement(self._use, name, self._leaf, _reported(self._m, element))
 
 
 class ProbedElement:
@@ -163,8 +163,11 @@ class ProbedElement:
                          f"{', '.join(self._has)}")
 
 
-def _reported(element: Any) -> tuple[str, ...]:
+def _reported(mechanism: Mechanism, element: Any) -> tuple[str, ...]:
     """What an element reports: along a line, a coordinate or a sum of some, between frames, or on one body."""
+    if isinstance(element, JointForce):
+        kind = mechanism.joint(element.joint).joint
+        return REPORTED if kind.nq == kind.nu else tuple(name for name in REPORTED if name != "length")
     if isinstance(element, PlacedContact) or hasattr(element, "along"):
         return REPORTED
     both = isinstance(element, FrameBushing) or hasattr(getattr(element, "law", None), "ground_point")

@@ -46,7 +46,8 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
     usual = None if q is not None and not isinstance(q, Mapping) else usual_plans(plans)
     if usual is not None and (guess is None or isinstance(guess, Mapping)):
         return _as_usual(plans, usual, q, u, guess, weights, t)
-    axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True)]
+    axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True),
+            initial_speeds(plans).shape[:-1]]
     if any(axes):
         return _assemble_many(plans, q, u, guess, weights, t, leading([np.empty((*lead, 0)) for lead in axes]))
     start, held = begin(plans, q, guess, weights)
@@ -322,7 +323,7 @@ def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float,
     nu, names = plans.tree.nu, plans.configuration.speed_names
     held = plans.model.prescribed_mask()
     if u is None and not plans.tree.rheonomic:
-        return np.broadcast_to(initial_speeds(plans), (len(q), nu)).copy()
+        return np.broadcast_to(initial_speeds(plans), (*lead, nu)).reshape(-1, nu).copy()
     wanted: Floats = initial_speeds(plans)
     across: list[ClosingSpeeds] = []
     if isinstance(u, Mapping):
@@ -365,11 +366,15 @@ def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bo
 
 
 def initial_speeds(plans: LoopPlans) -> Floats:
-    """Zero, but for states of elements, which begin at their initial values."""
+    """Zero, but for states of elements, which begin at their initial values: (..., nu), with the axes of parameters that
+    these are."""
     model = plans.model
-    out = np.zeros(plans.tree.nu)
-    for state in model.mechanism.states:
-        out[model.configuration.starts[state.name][1]] = float(np.asarray(model.values_of((state.initial,))).ravel()[0])
+    states = model.mechanism.states
+    if not states:
+        return np.zeros(plans.tree.nu)
+    values = model.values_of([state.initial for state in states])
+    out = np.zeros((*values.shape[:-1], plans.tree.nu))
+    out[..., [model.configuration.starts[state.name][1] for state in states]] = values
     return out
 
 

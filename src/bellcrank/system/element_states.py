@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, Forces, check_time
 from bellcrank.errors import ModelError
 from bellcrank.lowering.element_view import FIELDS, REPORT
-from bellcrank.lowering.element_views import JointView, element_parts
+from bellcrank.lowering.element_views import element_parts, joint_view
 from bellcrank.mechanism.forces.machine_force import KnownForce
 from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import NumpyEvaluator
@@ -97,8 +97,9 @@ def _actuators(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
     for drive in mechanism.drives:
         link, column = tree.joint_names.index(drive.joint), places[drive.joint][1] + drive.coordinate
         part = link, drive.coordinate, KnownForce(acting[..., column]), link in tree.backwards
-        numbers = JointView(sight, tree, part).report()
+        kind = joint_view(tree, link)
+        numbers = kind(sight, tree, part).report()
         lead = np.broadcast_shapes(acting.shape[:-1], *(np.shape(x) for x in numbers))
         rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in numbers], axis=-1)
-        out[drive.name] = _named(rows, JointView.has)
+        out[drive.name] = _named(rows, kind.has)
     return out

@@ -49,7 +49,7 @@ def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
                 across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
-                total = total + own.along.energy(across.coordinates[pair.coordinate])
+                total = total + own.along.energy(across.place(pair.coordinate))
             else:
                 total = total + own.energy(moving(pair.first), moving(pair.second))
     return _sized(total, place.shape[:-1])
@@ -80,7 +80,7 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
                 across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
-                total = total + own.along.at(_times(t)).seen(sight).loss(across.coordinates[pair.coordinate],
+                total = total + own.along.at(_times(t)).seen(sight).loss(across.place(pair.coordinate),
                                                              across.speeds[pair.coordinate])
             else:
                 with np.errstate(all="ignore"):

@@ -46,8 +46,12 @@ def read_joint_forces(reader: MjcfReader, machine: Mechanism, joint: int) -> Non
             reader.note("warned", reader.place, f"{what} beyond the linear part is not modelled")
     if kind in (_FREE, _BALL):
         _ball_forces(reader, machine, joint, stiffness, damping)
-        if dry:
-            reader.note("warned", reader.place, "dry friction of ball and free joints is not modelled")
+        if dry and kind == _FREE:
+            reader.note("warned", reader.place, "dry friction of free joints is not modelled")
+        elif dry:
+            for axis in machine.joint(name).joint.speed_names:
+                machine.add_friction(f"{name}_friction_{axis}", name, coulomb=dry, coordinate=axis)
+            reader.note("changed", reader.place, "frictionloss is a smooth law of the speeds here (see add_friction)")
     else:
         if stiffness or damping:
             at = int(model.jnt_qposadr[joint])

@@ -71,8 +71,9 @@ class BodyLayout:
         try:
             return self.axes[joint, coordinate]
         except KeyError:
-            raise ModelError(f"{what}: joint {joint!r} closes a loop, where MJCF has no joint that a force could act on"
-                             ) from None
+            raise ModelError(f"{what}: MJCF has no forces along single speeds of the ball joint {joint!r}"
+                             if joint in self.balls else f"{what}: joint {joint!r} closes a loop, where MJCF has no "
+                             "joint that a force could act on") from None
 
     def world(self, body: int) -> Pose:
         """Where a body lies with all coordinates at zero."""

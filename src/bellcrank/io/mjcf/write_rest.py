@@ -60,13 +60,17 @@ def add_parts(mechanism: Mechanism, layout: BodyLayout) -> Parts:
             parts.equality.append(line("joint", name=f"{record.name}_pitch", joint1=slide, joint2=angle,
                                        polycoef=(0.0, pitch, 0.0, 0.0, 0.0)))
     _springs(mechanism, layout, parts)
+    _on_balls(mechanism, layout)
     for force in mechanism.joint_forces:
+        if force.joint in layout.balls:
+            continue
         if isinstance(force.along, Servo):
             servo(mechanism, layout, parts, force)
         elif isinstance(law_of(force), ActivatedForce):
             activated(mechanism, layout, parts, force)
         else:
-            _joint_force(layout, force)
+            axis = layout.axis(f"joint force {force.name!r}", force.joint, force.coordinate)
+            _joint_force(force, axis.settings)
     for many in mechanism.joint_sums:
         joint_sum(mechanism, layout, parts, many)
     for armature in getattr(mechanism, "armatures", ()):
@@ -141,26 +145,38 @@ def _tendon(parts: Parts, name: str, points: list[tuple[int, Pose]], **settings:
                      "</spatial>"]
 
 
-def _joint_force(layout: BodyLayout, force: JointForce) -> None:
+def _on_balls(mechanism: Mechanism, layout: BodyLayout) -> None:
+    """Friction along the speeds of ball joints, of which MJCF has one for all three."""
+    for joint, ball in layout.balls.items():
+        axes: list[dict[str, Any]] = [{}, {}, {}]
+        for force in mechanism.joint_forces:
+            if force.joint == joint:
+                _joint_force(force, axes[force.coordinate])
+        if not axes[0] == axes[1] == axes[2]:
+            raise ModelError(f"joint {joint!r}: MJCF has no friction of a ball joint that differs along its speeds")
+        for key, value in axes[0].items():
+            ball.settings[key] = ball.settings.get(key, 0.0) + value
+
+
+def _joint_force(force: JointForce, settings: dict[str, Any]) -> None:
     what = f"joint force {force.name!r}"
-    axis = layout.axis(what, force.joint, force.coordinate)
     match force.along:
         case LinearSpring(stiffness, damping, rest):
             k, d, at = floats(what, (stiffness, damping, rest))
             if k < 0.0 or d < 0.0:
                 raise ModelError(f"{what}: MJCF has no negative stiffness and damping")
-            before = axis.settings.get("stiffness", 0.0)
+            before = settings.get("stiffness", 0.0)
             if k:
-                mean = (before * axis.settings.get("springref", 0.0) + k * at) / (before + k)
-                axis.settings |= {"stiffness": before + k, "springref": mean}
+                mean = (before * settings.get("springref", 0.0) + k * at) / (before + k)
+                settings |= {"stiffness": before + k, "springref": mean}
         case Friction():
             dry, d = dry_friction(what, force.along)
             if dry:
-                axis.settings["frictionloss"] = axis.settings.get("frictionloss", 0.0) + dry
+                settings["frictionloss"] = settings.get("frictionloss", 0.0) + dry
         case other:
             raise ModelError(f"{what}: MJCF cannot hold a {type(other).__name__}")
     if d:
-        axis.settings["damping"] = axis.settings.get("damping", 0.0) + d
+        settings["damping"] = settings.get("damping", 0.0) + d
 
 
 def _wrench(mechanism: Mechanism, layout: BodyLayout, wrench: Wrench) -> None:

@@ -336,7 +336,8 @@ class _Dump:
         """The joint and, if it has several, the coordinate; or the factors of a sum."""
         if isinstance(record, JointSum):
             return {"joint": {self.key(j, i, f"joint force {record.name!r}"): f for j, i, f in record.terms}}
-        names = self.m.joint(record.joint).joint.coordinate_names()
+        kind = self.m.joint(record.joint).joint
+        names = kind.coordinate_names() if kind.nq == kind.nu else kind.speed_names
         one = len(names) > 1 and record.coordinate >= 0
         return {"joint": record.joint, **({"coordinate": names[record.coordinate]} if one else {})}
 

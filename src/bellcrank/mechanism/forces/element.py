@@ -54,6 +54,11 @@ class Along(Element):
         return True
 
     @property
+    def placed(self) -> bool:
+        """Whether the force may depend on the coordinate: those that do not act along single speeds, too."""
+        return True
+
+    @property
     def timed(self) -> bool:
         """Whether the force depends on time."""
         return False
