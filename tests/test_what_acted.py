@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.view.scenes import scene_of
 
 
 def balance(run: bc.Result) -> float:
@@ -49,6 +50,12 @@ def balance(run: bc.Result) -> float:
                     size = max(size, float(np.nanmax(np.abs(push))))
                     force, moment = force + push, moment + sign * found.torque.values + np.cross(
                         found[point].values - center, push)
+        given = [i for i, x in enumerate(run["wrench_component"].values) if x.rpartition(".")[0] == body.name] if (
+            "wrench" in run) else []
+        if given:  # about the origin of the body
+            own_wrench = run["wrench"].values[:, given]
+            force, moment = force + own_wrench[:, 3:], moment + own_wrench[:, :3] + np.cross(
+                pose(k)[1] - center, own_wrench[:, 3:])
         errors.append(np.abs(np.concatenate([force, moment], axis=1)).max(axis=1))
     worst = np.max(errors, axis=0)
     assert np.isfinite(worst).sum() > 0.8 * len(worst)
@@ -127,6 +134,67 @@ def test_rigid_contacts_across_welds_and_boxes() -> None:
     assert balance(run) < 1e-10
     np.testing.assert_allclose(run.reactions("upper bolts").values[2:, 3:], -run.element("between").vector.values[2:]
                                + (0.0, 0.0, 0.5 * 9.81), atol=1e-4)  # body axes are those of the world
+
+
+# -- external wrenches ----------------------------------------------------------------------------------
+def push(t: float, q: np.ndarray, u: np.ndarray) -> dict[str, list[float]]:
+    return {"coupler": [0.0, 0.0, 0.3 * np.sin(20.0 * t), 3.0 * q[0], 0.0, 0.0],
+            "crank": [0.0, 0.0, -u[0], 0.0, 0.0, 0.0]}
+
+
+def traced(t, q, u):
+    return {"coupler": [0.0, 0.0, bc.math.sin(20.0 * t), 3.0 * q["A"], -u["D"], 0.0]}
+
+
+GIVEN = {"constant": {"coupler": [0.0, 0.0, 1.0, 3.0, -2.0, 0.0]}, "python": push,
+         "sampled": bc.Sampled(push, period=0.01), "traced": bc.Traced(traced), "held": bc.Traced(traced, period=0.005)}
+
+
+@pytest.fixture(scope="module")
+def linkage() -> bc.System:
+    m = bc.load("four_bar")
+    m.add_spring("strut", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), stiffness=40.0, damping=1.0, length=0.5)
+    return bc.compile(m)
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_external_wrenches_are_on_record(linkage: bc.System, kind: str) -> None:
+    run = linkage.simulate(linkage.assemble(q={"A": 0.5}), 0.1, output=0.004, wrenches=GIVEN[kind])
+    assert balance(run) < 1e-12
+    found, t = run["wrench"].sel(wrench_component="coupler.fx").values, run.time.values
+    assert str(run["wrench_units"].sel(wrench_component="coupler.fx").values) == "N"
+    if kind == "constant":
+        assert (found == 3.0).all() and run.sizes["wrench_component"] == 6
+    elif kind in ("python", "traced"):
+        np.testing.assert_allclose(found[:-1], 3.0 * run.q.values[:-1, 0], rtol=1e-12)  # functions are asked to the end
+    else:  # held for a while
+        period = 0.01 if kind == "sampled" else 0.005
+        assert len(set(found.tolist())) == np.unique((t[:-1] / period).round(6) // 1).size
+    energy = run["energy"].values
+    power = (run.kinematics("coupler").velocity.values[:, :2] * run["wrench"].sel(
+        wrench_component=["coupler.fx", "coupler.fy"]).values).sum(axis=1)
+    assert np.abs(power).max() > 0.0 and np.ptp(energy) > 0.0
+
+
+def test_external_wrenches_in_files_tables_and_batches(linkage: bc.System, tmp_path: Path) -> None:
+    start, given = linkage.assemble(q={"A": 0.5}), GIVEN["constant"]
+    run = linkage.simulate(start, 0.02, output=0.004, wrenches=given)
+    with linkage.simulate(start, 0.02, output=0.004, wrenches=given, file=tmp_path / "run.nc") as streamed:
+        np.testing.assert_array_equal(streamed["wrench"], run["wrench"])
+        np.testing.assert_array_equal(streamed.reactions("B"), run.reactions("B"))
+    track = scene_of(run).tracks[0]
+    assert next(a for a in track.arrows if a.kind == "wrench").force[-1].tolist() == [3.0, -2.0, 0.0]
+    run.to_csv(tmp_path / "run.csv")
+    assert "wrench.coupler.fy [N]" in (tmp_path / "run.csv").read_text()
+    rows = np.zeros((2, 3, 6))
+    rows[1, 1] = given["coupler"]
+    states = (np.stack([start.q] * 2), np.stack([start.u] * 2))
+    for events in ([], [bc.Event(lambda t, q, u: t - 0.01, name="half")]):  # side by side, and one by one
+        both = linkage.simulate(states, 0.02, output=0.004, wrenches=rows, events=events)
+        assert both["wrench"].dims == ("time", "sample", "wrench_component") and not both["wrench"][:, 0].any()
+        np.testing.assert_allclose(both.reactions("B").isel(sample=1), run.reactions("B"), atol=1e-10)
+    none = linkage.simulate(start, 0.004, wrenches={"coupler": np.zeros(6)})
+    assert "wrench" not in none and np.isfinite(none.reactions("B")).all()
 
 
 # -- joints that open -----------------------------------------------------------------------------------

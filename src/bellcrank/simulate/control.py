@@ -246,6 +246,14 @@ def wrench_rows(system: Machine, wrenches: Any, count: int) -> Floats | None:
     return _rows("wrenches", ordered.reshape(-1, 6 * ordered.shape[-2]), count)
 
 
+def on_bodies(system: Machine, rows: Floats) -> Floats:
+    """Rows (..., 6 * bodies) in the order of the kernels as (..., bodies, 6) in that of the machine, with carriers."""
+    table = rows.reshape(*rows.shape[:-1], -1, 6)
+    out = np.empty_like(table)
+    out[..., wrench_order(system.model.tree), :] = table
+    return out
+
+
 def force_rows(system: Machine, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
     """Joint forces (count or 1, nu), and behind them those of closing joints."""
     places, size = force_places(system, cuts)

@@ -47,7 +47,7 @@ class Course(ABC):
         self.pace = float(np.clip(3e4 / (system.nq * setup.count), 1.0, 5000.0))  #: steps or samples in a piece
         self.least = 1.0  #: of these, if there is memory for so many samples
         self.due = False  #: whether sampled controllers are to be asked
-        self._forces: list[tuple[float, Floats]] = []  #: what sampled controllers have said
+        self.said: dict[str, list[tuple[float, Floats]]] = {"tau": [], "wrench": []}  #: by sampled controllers
 
     @property
     @abstractmethod
@@ -148,9 +148,9 @@ class Course(ABC):
                               u[0].copy() if single else u.copy())
             if d.target == "tau":
                 self.tau = rows
-                self._forces.append((self.time, rows))
             else:
                 self.wrenches = rows
+            self.said[d.target].append((self.time, rows))
         self.feed()
 
     def control_if_due(self) -> None:
@@ -174,15 +174,17 @@ class Course(ABC):
         if "wrench" not in inside:
             target.wrenches = self.wrenches
 
-    def forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
-        """Joint forces at samples (samples, states, nu), if there are any to record: what acts from the sample on."""
-        if not self._forces:
-            return self.setup.recorded_forces(times, q, u)
-        known = np.array([t for t, _ in self._forces])
+    def given(self, target: str, times: Floats, q: Floats, u: Floats) -> Floats | None:
+        """Joint forces ("tau") or external wrenches ("wrench") at samples (samples, states, entries), if there are any
+        to record: what acts from the sample on."""
+        said = self.said[target]
+        if not said:
+            return self.setup.recorded(target, times, q, u)
+        known = np.array([t for t, _ in said])
         at = np.maximum(np.searchsorted(known, times + 1e-12 * np.maximum(1.0, np.abs(times)), side="right") - 1, 0)
-        shape = (*u.shape[1:-1], self._forces[0][1].shape[-1])
-        out = np.stack([np.broadcast_to(self._forces[i][1], shape) for i in at.tolist()])
-        self._forces = self._forces[int(at[-1]):] if len(at) else self._forces
+        shape = (*u.shape[1:-1], said[0][1].shape[-1])
+        out = np.stack([np.broadcast_to(said[i][1], shape) for i in at.tolist()])
+        self.said[target] = said[int(at[-1]):] if len(at) else said
         return out
 
     @property

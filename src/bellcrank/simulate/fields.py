@@ -21,9 +21,9 @@ from bellcrank.system.loop_errors import largest_errors
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["CONTACTS", "DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "Field", "Layout",
-           "check_outputs", "coordinate_units", "derive", "force_units", "layout_of", "output_values", "sample_dims",
-           "speed_units"]
+__all__ = ["CONTACTS", "DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "WRENCHES", "Field",
+           "Layout", "check_outputs", "coordinate_units", "derive", "force_units", "layout_of", "output_values",
+           "sample_dims", "speed_units"]
 
 
 class Field(NamedTuple):
@@ -49,6 +49,8 @@ DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
 #: what acts at places of rigid contacts
 CONTACTS = Field("contact_force", "contact_component", "N", "mean force over the last step at a place of a rigid "
                  "contact on its second body, world axes")
+#: what was given to act on bodies from outside
+WRENCHES = Field("wrench", "wrench_component", "", "external wrenches given, world axes, about the origins of bodies")
 #: the number of the topology in the attribute ``topologies``, along time alone
 TOPOLOGY = Field("topology", "", "1", "number of the topology, see the attribute topologies")
 #: parts of an impulse
@@ -128,11 +130,13 @@ class Layout:
     closures: tuple[str, ...] = ()  #: those whose impulses are put on record
     outputs: tuple[Field, ...] = ()  #: of the mechanism
     contact_components: tuple[str, ...] = ()  #: of forces at places of rigid contacts, if they are put on record
+    wrench_components: tuple[str, ...] = ()  #: of external wrenches, if some act: body and part
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """All variables along time but the number of the topology."""
-        return (*STATE, *DERIVED, *((CONTACTS,) if self.contact_components else ()), *self.outputs)
+        return (*STATE, *DERIVED, *((CONTACTS,) if self.contact_components else ()),
+                *((WRENCHES,) if self.wrench_components else ()), *self.outputs)
 
     def dims(self, field: Field) -> tuple[str, ...]:
         """Dimensions of a variable, time first."""
@@ -142,12 +146,18 @@ class Layout:
         """Units and long name of a variable."""
         labels = {"q": ("coordinate_units", self.coordinate_units), "u": ("speed_units", self.speed_units),
                   "tau": ("force_units", self.force_units),
-                  "loop_tau": ("loop_force_units", self.loop_force_units)}
+                  "loop_tau": ("loop_force_units", self.loop_force_units),
+                  "wrench": ("wrench_units", self.wrench_units)}
         units = field.units
         if field.name in labels:
             where, each = labels[field.name]
             units = each[0] if len(set(each)) == 1 else f"see {where}"
         return {"units": units, "long_name": field.long_name}
+
+    @property
+    def wrench_units(self) -> tuple[str, ...]:
+        """Units of the components of external wrenches."""
+        return (*("N m",) * 3, *("N",) * 3) * (len(self.wrench_components) // 6)
 
     def labels(self) -> dict[str, tuple[str, tuple[str, ...], str]]:
         """Text coordinates: {name: (dimension, values, long name)}."""
@@ -162,6 +172,9 @@ class Layout:
         if self.contact_components:
             out |= {"contact_component": ("contact_component", self.contact_components,
                                           "contact, place and axis of a force")}
+        if self.wrench_components:
+            out |= {"wrench_component": ("wrench_component", self.wrench_components, "body and part of a wrench"),
+                    "wrench_units": ("wrench_component", self.wrench_units, "units of wrench")}
         if self.closures:
             out |= {"closure": ("closure", self.closures, "what closes a loop"),
                     "impulse_component": ("impulse_component", IMPULSE, "part of an impulse"),
@@ -194,9 +207,9 @@ def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Lay
 
 def _free(output: str) -> str:
     """The name of an output, if a result has no other use for it."""
-    used = {field.name for field in (*STATE, *DERIVED, CONTACTS, TOPOLOGY)} | set(PER_EVENT) | {
-        "time", "coordinate", "speed", "sample", "loop_speed", "closure", "contact_component", "event",
-        "event_time", "event_name"}
+    used = {field.name for field in (*STATE, *DERIVED, CONTACTS, WRENCHES, TOPOLOGY)} | set(PER_EVENT) | {
+        "time", "coordinate", "speed", "sample", "loop_speed", "closure", "contact_component", "wrench_component",
+        "event", "event_time", "event_name"}
     if output in used or "/" in output:
         raise ModelError(f"output {output!r}: results cannot hold it by this name"
                          f"{', which they use themselves' if output in used else ''}; call it otherwise")

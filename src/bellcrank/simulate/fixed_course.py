@@ -52,8 +52,8 @@ class FixedCourse(Course):
         self.pending: tuple[float, Floats] | None = None
         self._contacts = ContactLog(self.run, setup.samples) if isinstance(self.run, (MoreauRun, RigidRun)) else None
         self._hold = setup.holds()
-        #: a traced controller that is held by the steps themselves
-        self._held = next((d for d in setup.drives if d.traced and d.period is not None and d.target == "tau"), None)
+        #: traced controllers that are held by the steps themselves
+        self._held = tuple(d for d in setup.drives if d.traced and d.period is not None)
         self._sampled = any(not d.traced for d in setup.drives) or (
             isinstance(self.run, ReferenceRun) and any(d.period is not None for d in setup.drives))
 
@@ -95,7 +95,7 @@ class FixedCourse(Course):
         n = min(int(self.pace), setup.steps - first)
         if self._sampled or (watching and self.setup.drives):  # what is held must not change within a piece
             n = min(n, self._hold - first % self._hold)
-        every = 1 if watching else setup.every if self._held is None else math.gcd(setup.every, self._hold)
+        every = 1 if watching else setup.every if not self._held else math.gcd(setup.every, self._hold)
         before, begun = self.y[0].copy() if watching else np.zeros(0), clock.perf_counter()
         rows = self.run.advance(n, every)
         spent = clock.perf_counter() - begun
@@ -105,7 +105,7 @@ class FixedCourse(Course):
         times: Floats = np.asarray(setup.start + numbers * self.step, dtype=float)
         if self._contacts is not None and isinstance(self.run, (MoreauRun, RigidRun)):
             self._contacts.note(times, self.run)
-        if self._held is not None:
+        if self._held:
             asked = (numbers % self._hold == 0) & (numbers < setup.steps)
             self._note_held(times[asked], rows[asked])
         points = np.concatenate([before[None], rows[:, 0]]) if watching else np.zeros((0, 0))
@@ -118,11 +118,11 @@ class FixedCourse(Course):
         return Piece(times[chosen], rows[chosen], point_times, points)
 
     def _note_held(self, times: Floats, y: Floats) -> None:
-        """What a traced controller that is held inside the steps says in states (times, states, size)."""
-        if self._held is not None and len(times):
+        """What traced controllers that are held inside the steps say in states (times, states, size)."""
+        for drive in self._held if len(times) else ():
             with np.errstate(all="ignore"):  # states that have failed
-                rows = self._held.along(self.setup.system, times, *self.unpack(y, times))
-            self._forces += zip(times.tolist(), rows, strict=True)
+                rows = drive.along(self.setup.system, times, *self.unpack(y, times))
+            self.said[drive.target] += zip(times.tolist(), rows, strict=True)
 
     def begin(self) -> Piece:
         piece = super().begin()

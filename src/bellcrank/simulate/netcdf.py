@@ -106,6 +106,7 @@ class GrowingFile:
                            ("speed", len(layout.speeds)), ("event", EVENT_ROOM), ("event_length", _EVENT_NAME),
                            *(("loop_speed", len(layout.loop_speeds)),) * bool(layout.loop_speeds),
                            *(("contact_component", len(layout.contact_components)),) * bool(layout.contact_components),
+                           *(("wrench_component", len(layout.wrench_components)),) * bool(layout.wrench_components),
                            *(("closure", len(layout.closures)), ("impulse_component", 6)) * bool(layout.closures)):
             file.createDimension(name, size)
         for name, value in self._early.items():

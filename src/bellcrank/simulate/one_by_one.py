@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError
 from bellcrank.simulate.fields import PER_EVENT, sample_dims
+from bellcrank.simulate.outside_forces import wrench_names
 from bellcrank.simulate.result import Result
 from bellcrank.simulate.store import Writer
 
@@ -73,23 +74,37 @@ def _joined(setup: Setup, results: list[Result]) -> Result:
     known: list[Any] = []
     numbers = [_numbered(r, known) for r in results]
     samples = sample_dims(batch)
-    made = Writer(setup.system, batch=batch, settings=setup.settings(), cuts=setup.cuts).finish("finished")
+    pushed = wrench_names(setup.system, setup.pushed)
+    made = Writer(setup.system, batch=batch, settings=setup.settings(), cuts=setup.cuts, wrenches=pushed).finish(
+        "finished")
     variables: dict[str, Any] = {}
     for name, first in results[0].data_vars.items():
-        if "time" not in first.dims:
+        if "time" not in first.dims or name == "wrench":
             continue
         parts = [_at(numbers[k][r["topology"].values] if name == "topology" else r[name].values, rows[k])
                  for k, r in enumerate(results)]
         rest = first.dims[1:]
         values = np.stack(parts, axis=1).reshape(len(times), *batch, *(first.sizes[d] for d in rest))
         variables[str(name)] = (("time", *samples, *rest), values, first.attrs)
+    if pushed:
+        values = np.stack([_at(_wrenches(r, pushed), rows[k]) for k, r in enumerate(results)], axis=1)
+        variables["wrench"] = (("time", *samples, "wrench_component"), values.reshape(len(times), *batch, len(pushed)),
+                               made["wrench"].attrs)
     variables |= _events(results)
-    coords = {name: c for r in results for name, c in r.coords.items() if name != "time"}
+    coords = {name: c for r in (*results, made) for name, c in r.coords.items() if name != "time"}
     attrs = {**made.attrs, **_account(results)}
     if len(known) > 1:
         attrs["topologies"] = json.dumps(known)
     return Result(variables, coords={**coords, "time": ("time", times, results[0]["time"].attrs)},
                   attrs=attrs).noting(setup.system)
+
+
+def _wrenches(result: Result, names: tuple[str, ...]) -> Floats:
+    """Components of external wrenches (time, components) by name; zeros of bodies on which nothing acts here."""
+    out = np.zeros((result.sizes["time"], len(names)))
+    for k, part in enumerate(result["wrench_component"].values.tolist() if "wrench" in result else ()):
+        out[:, names.index(part)] = result["wrench"].values[:, k]
+    return out
 
 
 def _rows(result: Result, times: Floats) -> npt.NDArray[np.int64]:

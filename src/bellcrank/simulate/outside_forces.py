@@ -1,4 +1,4 @@
-"""Forces that a run put on record because no state tells them: those of rigid contacts."""
+"""Forces that a run put on record because no state tells them: external wrenches, and those of rigid contacts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,23 @@ from bellcrank.system.contact_states import contact_states
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["contact_wrenches", "contacts_on_record"]
+__all__ = ["contact_wrenches", "contacts_on_record", "wrench_names", "wrenches_on_record"]
+
+_PARTS = ("mx", "my", "mz", "fx", "fy", "fz")
+
+
+def wrench_names(system: Machine, bodies: Sequence[int]) -> tuple[str, ...]:
+    """Names of the components of wrenches on some bodies: ``"crank.mx"``."""
+    return tuple(f"{system.body_names[b]}.{part}" for b in bodies for part in _PARTS)
+
+
+def wrenches_on_record(result: xarray.Dataset, lead: Sequence[str]) -> dict[str, Floats] | None:
+    """External wrenches on record by body, (..., 6) with the axes `lead`; None if there are none."""
+    if "wrench" not in result:
+        return None
+    table = np.asarray(result["wrench"].transpose(*lead, "wrench_component").values, dtype=float)
+    labels = [str(x).rpartition(".")[0] for x in result["wrench_component"].values[::6]]
+    return {body: np.nan_to_num(table[..., 6 * k:6 * k + 6]) for k, body in enumerate(labels)}
 
 
 def contacts_on_record(result: xarray.Dataset, names: Sequence[str], what: str) -> dict[str, Floats]:

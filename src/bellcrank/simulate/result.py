@@ -28,7 +28,7 @@ from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.element_results import ElementResults
 from bellcrank.simulate.fields import force_units
-from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_record
+from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_record, wrenches_on_record
 from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.arrangements import known_closures
@@ -49,8 +49,9 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
 
     Dimensions are ``time``, ``coordinate``, ``speed`` and, for batches, ``sample`` (``sample_0``, ``sample_1``, ... if
     there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were given (``loop_tau`` for joints
-    that close loops), ``kinetic_energy``, ``potential_energy``, ``stored_energy``, ``energy`` [J], ``loop_error`` (the
-    largest of all constraints; distances in m, cosines of right angles as they are), ``loop_rate_error``;
+    that close loops), ``wrench`` if external wrenches were ("crank.fx"), ``kinetic_energy``, ``potential_energy``,
+    ``stored_energy``, ``energy`` [J], ``loop_error`` (the largest of all constraints; distances in m, cosines of right
+    angles as they are), ``loop_rate_error``;
     ``contact_force`` at places of rigid contacts ("floor[0].x": contact, place and world axis; not in runs of more than
     20 million such numbers); ``event_time`` and ``event_name`` if there were events. Attributes say what ran, how it
     ended (``status``, ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``).
@@ -68,10 +69,10 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         for name, label, size in (("q", "coordinate", system.nq), ("u", "speed", system.nu)):
             if name not in self or self.sizes.get(label) != size:
                 raise StateError(f"{what}: needs all of {name}; this selection holds only a part of it")
-        settings = json.loads(self.attrs.get("settings", "{}"))
+        settings, lead = json.loads(self.attrs.get("settings", "{}")), self._lead
+        wrenches = wrenches_on_record(self, lead) if wrenches is None and needs_wrenches else wrenches
         if needs_wrenches and wrenches is None and (settings.get("wrenches") or settings.get("wrench_control")):
             raise StateError(f"{what}: external wrenches acted in this run and are not recorded; pass `wrenches`")
-        lead = self._lead
         arrays = [self[name].transpose(*lead, label).values if name in self else None
                   for name, label in (("q", "coordinate"), ("u", "speed"), ("tau", "speed"))]
         q, u, tau = arrays
@@ -103,7 +104,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         added = contact_wrenches(states.system, states.q, states.u, states.t,
                                  {name: np.nan_to_num(x) for name, x in forces.items()})
         given = 0.0 if states.wrenches is None else states.system.model.wrench_rows(states.wrenches)
-        return states._replace(wrenches=added + given, unknown=unknown)
+        return States(*states[:6], added + given, unknown)
 
     @property
     def _lead(self) -> tuple[str, ...]:
@@ -173,8 +174,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         """Wrench [moment; force] of a joint on its child, body axes, about the joint's origin there.
 
         Shape (time, [sample], 6), or (joint, time, [sample], 6) for all joints; see `System.reactions`. `wrenches`
-        are external ones that acted. Joints that close loops have none (NaN) while they are open. Cost: O(n) per
-        sample, with loops O(n m^2).
+        are external ones in the place of those on record. Joints that close loops have none (NaN) while they are open.
+        Cost: O(n) per sample, with loops O(n m^2).
         """
         states = self._states(wrenches, "reactions")
         system, q = states.system, states.q
@@ -197,7 +198,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
     @by_topology
     def accelerations(self, *, wrenches: Wrenches = None) -> xarray.DataArray:
         """Joint accelerations (time, [sample], speed), as recorded (`analyze.drive`) or computed from the states by
-        forward dynamics; `wrenches` are external ones that acted. Cost: O(n) per sample, with loops O(n m^2)."""
+        forward dynamics; `wrenches` are external ones in the place of those on record. Cost: O(n) per sample, with
+        loops O(n m^2)."""
         if "udot" in self:
             return self["udot"]
         states = self._states(wrenches, "accelerations")
@@ -217,9 +219,9 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         coordinates. `of` picks a part: "given" or "elements"; `forces` returns those of one element. The joint may be
         one that closes a loop. Springs and other elements between bodies act on these, not along joints.
 
-        With `drives`, also what enforces prescribed motions (`System.drive_forces`; if external wrenches acted, give
-        them again). They are computed from the states; along joints that close loops there are none (NaN) while they
-        are open. Cost: O(n) a sample.
+        With `drives`, also what enforces prescribed motions (`System.drive_forces`) and holds joints that are locked or
+        pressed against a rigid stop. They are computed from the states; along joints that close loops there are none
+        (NaN) while they are open. Cost: O(n) a sample.
         """
         if of not in PARTS:
             raise ModelError(f"torques: of must be one of {', '.join(PARTS)}, got {of!r}")

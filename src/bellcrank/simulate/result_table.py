@@ -12,7 +12,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, StateError
-from bellcrank.simulate.fields import DERIVED, STATE, TOPOLOGY
+from bellcrank.simulate.fields import DERIVED, STATE, TOPOLOGY, WRENCHES
 from bellcrank.simulate.plot_lines import lines_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ __all__ = ["table_text"]
 
 #: machines with more joints that close loops leave these out
 _MOST = 64
-_UNITS = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units", "loop_tau": "loop_force_units"}
+_UNITS = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units", "loop_tau": "loop_force_units",
+          "wrench": "wrench_units"}
 
 
 def table_text(result: Result, what: Sequence[str] = ()) -> str:
@@ -42,7 +43,7 @@ def table_text(result: Result, what: Sequence[str] = ()) -> str:
 def _recorded(result: Result) -> list[tuple[str, Floats]]:
     """Coordinates, speeds, forces if they were recorded, energies, loop errors; outputs, and what elements did."""
     found: list[tuple[str, Floats]] = []
-    for field in (*STATE, *DERIVED):
+    for field in (*STATE, *DERIVED, WRENCHES):
         if field.name not in result:
             continue
         values = result[field.name].values
@@ -57,7 +58,7 @@ def _recorded(result: Result) -> list[tuple[str, Floats]]:
 
 def _computed(result: Result) -> list[tuple[str, Floats]]:
     """Other numbers over time: one column each, or one for every entry along what else they have."""
-    known = {field.name for field in (*STATE, *DERIVED, TOPOLOGY)}
+    known = {field.name for field in (*STATE, *DERIVED, WRENCHES, TOPOLOGY)}
     found = []
     for key, array in result.data_vars.items():
         if key in known or array.dims[:1] != ("time",) or array.dtype.kind != "f":

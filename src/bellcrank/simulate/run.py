@@ -22,6 +22,7 @@ from bellcrank.loops.closer import State
 from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
+from bellcrank.simulate.control import on_bodies
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
 from bellcrank.simulate.event_times import looks, root, side_after, state_within
@@ -29,6 +30,7 @@ from bellcrank.simulate.events import Break, Change, Event, Watch
 from bellcrank.simulate.failure import trouble_ahead
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.interrupt import Patience, patient
+from bellcrank.simulate.outside_forces import wrench_names
 from bellcrank.simulate.pieces_read import finite_rows, how_it_ended, time_within, told_failure
 from bellcrank.simulate.result_place import check_target
 from bellcrank.simulate.setup import Setup
@@ -105,7 +107,7 @@ def recorded(setup: Setup, progress: Progress | None = None, file: str | os.Path
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
                         lanes=in_lanes(system, setup.count * setup.samples),
                         closures=known_closures(system.model) if setup.alters else None,
-                        contacts=course.contact_names())
+                        contacts=course.contact_names(), wrenches=wrench_names(system, setup.pushed))
         run = _Run(setup, course, writer, progress, patience)
         return run.go(), run.breaks
 
@@ -227,28 +229,38 @@ class _Run:
                 times, q, u = times[:n], q[:n], u[:n]
         if self.check is not None:
             self.check.look(course.system, times, y, u)
-        self.add(times, q, u, course.forces(times, q, u))
+        self.add(course, times, q, u)
         self.on_grid = float(times[-1])
         return ""
 
-    def add(self, times: Floats, q: Floats, u: Floats, forces: Floats | None) -> None:
-        """Hand states (times, states, ...) on, with the forces of the tree and of closing joints."""
+    def add(self, course: Course, times: Floats, q: Floats, u: Floats) -> None:
+        """Hand states (times, states, ...) on, with the forces of the tree and of closing joints, and wrenches."""
         lead, nu = (len(times), *self.setup.batch), self.setup.system.nu
         tau = loop = None
+        forces = course.given("tau", times, q, u)
         if forces is not None:
             tau = forces[..., :nu].reshape(*lead, -1)
             loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
-        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop, self.contacts(times, lead))
+        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop, self.contacts(times, lead),
+                        self.wrenches(course, times, q, u))
         if self.watcher is not None:
             n = len(times)
             self.watcher(np.asarray(times), q.reshape(n, -1), u.reshape(n, -1),
                          None if tau is None else tau.reshape(n, -1), self.machine.system,
-                         self.setup.wrenches is not None)
+                         self.setup.wrenches is not None or bool(self.setup.system.model.tree.contacts))
 
     def contacts(self, times: Floats, lead: tuple[int, ...]) -> Floats | None:
         """Forces at places of rigid contacts, if they are put on record."""
         found = self.course.contact_forces(times)
         return None if found is None else found.reshape(*lead, -1)
+
+    def wrenches(self, course: Course, times: Floats, q: Floats, u: Floats) -> Floats | None:
+        """External wrenches on the bodies on which some may act."""
+        rows = course.given("wrench", times, q, u) if self.setup.pushed else None
+        if rows is None:
+            return None
+        table = on_bodies(self.setup.system, rows)[..., list(self.setup.pushed), :]
+        return table.reshape(len(times), *self.setup.batch, -1)
 
     def release_sample(self, course: Course) -> None:
         """Write the sample at which controllers were asked."""
@@ -356,7 +368,7 @@ class _Run:
         """The state at an event is a sample of its own."""
         when = np.array([max(state.t, self.writer.last_time)])  # equal but for rounding
         q, u = state.q[None, None], state.u[None, None]
-        self.add(when, q, u, course.forces(when, q, u))
+        self.add(course, when, q, u)
         self.on_grid = -np.inf
 
     # -- stops ----------------------------------------------------------------------------------

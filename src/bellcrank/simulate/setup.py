@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints, cut_joint
 from bellcrank.simulate.contact_checks import check_contacts
-from bellcrank.simulate.control import Drive, drive_of, force_rows, wrench_rows
+from bellcrank.simulate.control import Drive, drive_of, force_rows, on_bodies, wrench_rows
 from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS
@@ -140,7 +141,7 @@ class Setup:
     def settings(self) -> dict[str, Any]:
         """For the record."""
         out: dict[str, Any] = {"stepper": self.stepper, "duration": self.duration, "start": self.start,
-                               "wrenches": self.wrenches is not None}
+                               "wrenches": self.wrenches is not None and bool(self.wrenches.any())}
         if self.closing != "position":
             out["closing"] = self.closing
         if self.fixed:
@@ -231,12 +232,32 @@ class Setup:
                      f"action attach({some}) can close them")
         return StateError(text)
 
-    def recorded_forces(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
-        """Joint forces at samples (samples, count, nu), if there are any to record; sampled ones are held."""
-        drive = next((d for d in self.drives if d.target == "tau"), None)
-        if drive is None:
-            return np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1])) if self.tau.any() else None
-        return drive.along(self.system, times, q, u) if drive.traced and drive.period is None else None
+    def recorded(self, target: str, times: Floats, q: Floats, u: Floats) -> Floats | None:
+        """Joint forces ("tau") or external wrenches ("wrench") at samples (samples, count, entries), if there are any
+        to record; sampled ones are held."""
+        drive = next((d for d in self.drives if d.target == target), None)
+        if drive is not None:
+            return drive.along(self.system, times, q, u) if drive.traced and drive.period is None else None
+        rows = self.tau if target == "tau" else self.wrenches
+        if rows is None or not rows.any():
+            return None
+        return np.broadcast_to(rows, (*u.shape[:-1], rows.shape[-1]))
+
+    @cached_property
+    def pushed(self) -> tuple[int, ...]:
+        """Bodies of the machine, by number, on which external wrenches act or may act."""
+        drive = next((d for d in self.drives if d.target == "wrench"), None)
+        bodies = len(self.system.body_names)
+        if drive is not None and not drive.traced:
+            return tuple(range(bodies))
+        if drive is None and self.wrenches is None:
+            return ()
+        rows = self.wrenches
+        if drive is not None:
+            rows = np.array([[0.0 if type(x) is float and x == 0.0 else 1.0 for x in drive.graph(self.system)]])
+        assert rows is not None
+        by_body = on_bodies(self.system, np.abs(rows).max(axis=0))
+        return tuple(b for b in range(bodies) if by_body[b].any())
 
 
 def _stepper(name: str) -> Integrator | None:

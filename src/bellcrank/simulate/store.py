@@ -50,14 +50,15 @@ class Writer:
     """Collects the samples of a run in memory, or streams them to a file with bounded memory.
 
     `batch` is the shape of the batch axes, `settings` what the run was asked for (``"stepper"`` among it, and
-    ``"wrenches"`` true if external ones act: they are not recorded). With `file`, samples go to
+    ``"wrenches"`` true if external ones act). With `file`, samples go to
     ``<stem>.partial.nc`` beside it (an older one is overwritten), in blocks, or with the first sample that comes
     `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
     it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
     that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
     `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known. `closures` are those
     that events may open and close, if there are events that change the machine. `contacts` names the components of
-    forces at places of rigid contacts, if they come with the samples.
+    forces at places of rigid contacts, `wrenches` those of external wrenches ("crank.mx"), if they come with the
+    samples.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -73,14 +74,13 @@ class Writer:
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT,
                  lanes: bool | None = None, closures: Sequence[str] | None = None,
-                 contacts: Sequence[str] = ()) -> None:
+                 contacts: Sequence[str] = (), wrenches: Sequence[str] = ()) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         if closures is not None:
             self._layout = replace(self._layout, changing=True,
                                    closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
-        if contacts:
-            self._layout = replace(self._layout, contact_components=tuple(contacts))
+        self._layout = replace(self._layout, contact_components=tuple(contacts), wrench_components=tuple(wrenches))
         self._topology = 0
         self._early = run_attributes(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
@@ -105,7 +105,8 @@ class Writer:
             self.file, self._layout, {**self._early, "model": model_text(system)})
 
     def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
-            loop_tau: npt.ArrayLike | None = None, contact_force: npt.ArrayLike | None = None) -> None:
+            loop_tau: npt.ArrayLike | None = None, contact_force: npt.ArrayLike | None = None,
+            wrench: npt.ArrayLike | None = None) -> None:
         """Add samples: t (k,) [s], q (k, *batch, nq), u (k, *batch, nu), tau like u or nothing; they are copied.
         With tau may come the forces of the closing joints `cuts`.
 
@@ -118,7 +119,8 @@ class Writer:
         lead = (len(times), *layout.batch)
         given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
                  "loop_tau": (loop_tau, len(layout.loop_speeds)),
-                 "contact_force": (contact_force, len(layout.contact_components))}
+                 "contact_force": (contact_force, len(layout.contact_components)),
+                 "wrench": (wrench, len(layout.wrench_components))}
         block = {"time": times}
         for name, (value, size) in given.items():
             if value is not None:

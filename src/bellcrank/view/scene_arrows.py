@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.arrays import Floats, wrench_array
+from bellcrank.simulate.outside_forces import wrenches_on_record
 from bellcrank.simulate.result import Result
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
@@ -24,6 +25,7 @@ _QUANTILE = 0.9
 def arrows_of(result: Result, system: Machine, model: SceneModel, track: Track, wrenches: Wrenches = None
               ) -> tuple[Arrow, ...]:
     """All arrows of a run; `track` has the poses of its samples. Cost: that of `Result.reactions`."""
+    wrenches = wrenches_on_record(result, ("time",)) if wrenches is None else wrenches
     return (*_reactions(result, model, track, wrenches), *_springs(result, model, track),
             *_elements(result, system, track), *_touching(result, system, track), *_outside(system, track, wrenches))
 
