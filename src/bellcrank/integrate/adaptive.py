@@ -6,6 +6,9 @@ numbers that are not finite (`status` 1) or becomes too short (`status` 2). With
 known, at the beginning of the step that has passed the last one: that is taken again, to the same numbers, when the
 next samples are asked for. `worse`: whether the last attempt was rejected. `traced`: all steps are written down.
 
+What the error does not see, because nothing acts there at any stage, a step may pass over: of the `watched` rows of
+``reach``, each times the rates of the state at the step's end, none may be more than one over the step.
+
 The state is in ``y``, or, where `blocks` is not 0, that of each thread among ``all_y``, and its inputs likewise; such a
 thread stops before a step with samples that are left open (`status` 3).
 """
@@ -28,10 +31,10 @@ _UNLIKE = 10.0
 
 ADAPTIVE = DriverLayout(
     ("size", "limit", "steps", "rejected", "status", "sampled", "samples", "known", "shrink", "n_rates", "n_forces",
-     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs", "traced", "pause", "blocks", "worse"),
+     "n_holds", "n_corrections", "n_shift", "rounds", "n_inputs", "traced", "pause", "blocks", "worse", "watched"),
     ("time", "step", "end", "rtol", "atol", "near", "far", "smallest", "exponent"),
-    (*STEPPING.pointers, "next", "times", "open", "trace"),
-    returned=("steps", "rejected", "status", "sampled", "known", "worse", "time", "step"), tables=("times",))
+    (*STEPPING.pointers, "next", "times", "open", "trace", "reach"),
+    returned=("steps", "rejected", "status", "sampled", "known", "worse", "time", "step"), tables=("times", "reach"))
 
 
 class Adaptive:
@@ -91,6 +94,17 @@ class Adaptive:
     def interpolate(self, x: Real, h: Real) -> None:
         """The interpolant at the part x of the step, corrected, in `stage`, and as it was in `rate`."""
         raise NotImplementedError
+
+    def stride(self, h: Real) -> Real:
+        """The largest of the `watched` rows over the step; more than one: it is too long."""
+        f, reach, last = self.f, self.f.table("reach"), self.slopes.at(self.size * self.stages)
+        most, total = f.variable(0.0), f.variable(0.0)
+        with f.loop(f.count("watched")) as row:
+            total.set(0.0)
+            with f.loop(self.size) as j:
+                total.set(total.value + reach[row * self.size + j] * last[j].abs())
+            most.set(most.value.max(total.value))
+        return most.value * h
 
     def change_of_step(self, error: Real, worse: Real) -> Real:
         """By how much the step may grow or must shrink; it does not grow right after a rejection (`worse` is 1)."""
@@ -260,8 +274,11 @@ def integrate(f: Builder, x: Adaptive) -> None:
         close = x.step.value * 1.01 >= left
         h = close.pick(left, x.step.value)
         x.attempt(h)
-        error = x.error(h)
-        bad = error.is_nan()
+        found = f.variable(x.error(h))
+        bad = found.value.is_nan()
+        with f.when((f.count("watched") > 0) & ~bad.any()):  # a stride too long makes the step as much shorter
+            found.set(found.value.max(x.stride(h).power(-1.0 / f.real("exponent"))))
+        error = found.value
         factor = x.change_of_step(error, f.count("worse").real())
         with f.when(bad.any() & (f.count("shrink") == 0)):
             f.set_count("status", 1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, SlowWarning
+from bellcrank.simulate.contact_checks import contact_strides
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.external import ExternalRun
@@ -77,13 +78,13 @@ def varying_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats,
         lanes = not equations.momenta and width_of(kind, equations.backend, len(y)) > 1
         return (VaryingLanes if lanes else VaryingRun)(
             equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, setup.step, setup.rtol, setup.atol,
-            setup.threads)
+            setup.threads, contact_strides(system, y[:, :nq], t))
     if not name:
         library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853", "radau5": "Radau"}[setup.stepper]
     rhs = Rhs(system, tau, wrenches, [d for d in setup.drives if d.period is None], setup.cuts, setup.closing)
     if library != setup.stepper.partition("/")[0]:  # nobody asked for SciPy
         _warn_if_slow(rhs, y, t, len(setup.times))
-    return ExternalRun(rhs, library, name, y, t, setup.rtol, setup.atol)
+    return ExternalRun(rhs, library, name, y, t, setup.rtol, setup.atol, contact_strides(system, y[:, :system.nq], t))
 
 
 def _warn_if_slow(rhs: Rhs, y: Floats, t: float, calls: int) -> None:

@@ -1,4 +1,5 @@
-"""What a run needs of contacts: a method that knows rigid ones, and shapes that do not overlap when it begins."""
+"""What a run needs of contacts: a method that knows rigid ones, shapes that do not overlap when it begins, and steps
+that do not pass over a contact."""
 
 from __future__ import annotations
 
@@ -9,19 +10,26 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
+from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.mechanism.contact.contact_material import Unyielding
 from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.solids import Plane
+from bellcrank.mechanism.geometry.solids import Plane, Sphere
+from bellcrank.mechanism.joints import Joint
+from bellcrank.simulate.fields import turns
+from bellcrank.spatial import Vector
 from bellcrank.system.contact_states import contact_states
+from bellcrank.system.force_elements import machine_view, with_values
 from bellcrank.topology.contact_pairs import ContactPair
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["check_contacts"]
+__all__ = ["check_contacts", "contact_strides"]
 
 #: share of the smaller shape by which shapes may overlap at the start of a run: rigid ones, and compliant ones
 RIGID, SOFT = 1e-3, 0.25
+#: the part of the smaller shape by which two may come nearer in one step
+STRIDE = 0.5
 
 
 def check_contacts(system: Machine, stepper: str, y: Floats, t: float) -> None:
@@ -55,10 +63,72 @@ def _depths(system: Machine, q: Floats, t: float) -> Floats:
     return np.array([one.depth.max() for one in found.values()])
 
 
+def contact_strides(system: Machine, q: Floats, t: float) -> Floats:
+    """Rows over the state: times the sizes of its rates, they are at most one over the time in which the shapes of a
+    compliant contact come nearer by half the smaller one. In a longer step they could pass each other without ever
+    being seen to touch. A row for every pair of shapes that end somewhere, and for height fields, whose hills end where
+    those of their grid do; lengths are those of the states q."""
+    tree = system.model.tree
+    pairs = [with_values(system.plans, p) for p in tree.pairs if isinstance(p, ContactPair)]
+    rows: list[Floats] = []
+    if not pairs:
+        return np.zeros((0, tree.nq + tree.nu))
+    view = machine_view(system.plans, q, np.zeros(tree.nu), t)
+    for pair in pairs:
+        size = min(_grain(pair.first_shape), _grain(pair.second_shape))
+        if any(isinstance(shape, Plane) for shape in (pair.first_shape, pair.second_shape)):
+            continue
+        row, above = np.zeros(tree.nq + tree.nu), common_ancestor(tree.parent.tolist(), pair.first, pair.second)
+        for link, shift, shape in ((pair.first, pair.first_shift, pair.first_shape),
+                                   (pair.second, pair.second_shift, pair.second_shape)):
+            arm = _length(Vector(*shift)) + _radius(shape)
+            while link != above:
+                joint, start, parent = tree.joints[link], int(tree.q_start[link]), int(tree.parent[link])
+                if joint is not None:
+                    row[start:start + joint.nq] += _reach(joint, arm)
+                arm += _length(view.moving(link).origin - view.moving(parent).origin)
+                link = parent
+        rows.append(row / (STRIDE * size))
+    return np.array(rows).reshape(-1, tree.nq + tree.nu)
+
+
+def _grain(shape: Any) -> float:
+    """What a shape cannot be passed by without being seen [m]: its smallest extent, of ground two points of its
+    grid."""
+    if isinstance(shape, HeightField):
+        return 2.0 * float(min(np.diff(shape.x).min(), np.diff(shape.y).min()))
+    return _size(shape)
+
+
+def _reach(joint: Joint, arm: float) -> list[float]:
+    """How fast a point an arm's length away moves at most by the rate of each coordinate of a joint."""
+    each = [arm if turn else 1.0 for turn in turns(joint)]
+    # the rates of a quaternion are half the angular velocity
+    return [2.0 * arm] * 4 + each[3:] if joint.nq > joint.nu else each
+
+
+def _length(v: Vector) -> float:
+    """That of a vector, the longest of several states."""
+    return float(np.sqrt(np.max(np.asarray(v.dot(v), dtype=float))))
+
+
+def _radius(shape: Any) -> float:
+    """How far a shape goes from its origin as it turns [m]: a sphere does not."""
+    if isinstance(shape, (Sphere, HeightField)):
+        return 0.0
+    return float(np.linalg.norm(np.max(np.abs(_bounds(shape)), axis=0)))
+
+
+def _bounds(shape: Any) -> tuple[Floats, Floats]:
+    """The lowest and the highest corner [m]."""
+    found: tuple[Floats, Floats] = shape.bounds() if hasattr(shape, "bounds") else (
+        np.min(shape.corners, axis=0), np.max(shape.corners, axis=0))
+    return found
+
+
 def _size(shape: Any) -> float:
     """The smallest extent of a shape [m]."""
     if isinstance(shape, (HeightField, Plane)):
         return float("inf")
-    low, high = shape.bounds() if hasattr(shape, "bounds") else (np.min(shape.corners, axis=0),
-                                                                 np.max(shape.corners, axis=0))
+    low, high = _bounds(shape)
     return float(np.min(high - low))

@@ -41,11 +41,13 @@ class _Way(NamedTuple):
 class ExternalRun:
     """A batch of states, one after another; see `VaryingRun`, whose interface it has."""
 
-    def __init__(self, rhs: Rhs, library: str, name: str, y: Floats, start: float, rtol: float, atol: float) -> None:
+    def __init__(self, rhs: Rhs, library: str, name: str, y: Floats, start: float, rtol: float, atol: float,
+                 reach: Floats) -> None:
         known = SCIPY if library == "scipy" else SUNDIALS
         if name not in known:
             raise ModelError(f"stepper {library}/{name}: {library} has {', '.join(known)}")
         self.rhs, self.library, self.name, self.rtol, self.atol = rhs, library, name, rtol, atol
+        self.reach = reach  #: see `contact_checks.contact_strides`
         self.y, self.time = y.copy(), start
         self.failures: list[Failure] = []
         self.switches = self.steps = self.rejected = 0
@@ -129,6 +131,7 @@ class ExternalRun:
             solver = getattr(scipy.integrate, self.name)(rhs, start, y, float(times[-1]), rtol=self.rtol,
                                                          atol=self.atol)
             while solver.status == "running":
+                solver.max_step = self._longest(rhs, t, now)
                 solver.step()
                 if solver.status == "failed":
                     break
@@ -140,6 +143,16 @@ class ExternalRun:
         except _EnoughError:
             return _Way(rows, t, now, True)
         return _Way(rows, t, now)
+
+    def _longest(self, rhs: _Rate, t: float, y: Floats) -> float:
+        """The longest step in which shapes do not pass each other: by velocities v and accelerations a of now, the
+        time in which v h + a h^2 / 2 is one."""
+        if not len(self.reach):
+            return float("inf")
+        nq, now, soon = self.rhs.system.nq, rhs(t, y), 1e-6
+        later = rhs(t + soon, y + soon * now)
+        v, a = ((self.reach[:, :nq] @ np.abs(x[:nq])).max() for x in (now, (later - now) / soon))
+        return float(2.0 / (v + np.sqrt(v * v + 2.0 * a) + 1e-12))
 
     def _cvode(self, rhs: _Rate, y: Floats, times: Floats, start: float) -> _Way:
         def fill(t: float, x: Floats, out: Floats) -> None:

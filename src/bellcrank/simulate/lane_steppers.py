@@ -33,12 +33,12 @@ class LanesReached(NamedTuple):
 class LaneStepper:
     """Runs an adaptive method on many states, which lie on the device, in blocks of lanes."""
 
-    def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float) -> None:
+    def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float, reach: Floats) -> None:
         self.code = code
         device = code.backend.foreign()
         assert device is not None
         self.device = device
-        self._run, self.memory = adaptive_parts(code, kind, rtol, atol)
+        self._run, self.memory = adaptive_parts(code, kind, rtol, atol, reach)
         self.memory.set(traced=0)
 
     def placed(self, y: Floats) -> Any:

@@ -219,13 +219,16 @@ def _stiff_memory(code: Code, rtol: float) -> DriverBuffers:
     return m
 
 
-def adaptive_parts(code: Code, kind: Integrator, rtol: float, atol: float) -> tuple[Driver, DriverBuffers]:
-    """The driver of an adaptive method, and its memory, for the tolerances."""
+def adaptive_parts(code: Code, kind: Integrator, rtol: float, atol: float, reach: Floats
+                   ) -> tuple[Driver, DriverBuffers]:
+    """The driver of an adaptive method, and its memory, for the tolerances; `reach`: rows by which steps are bounded,
+    see `contact_checks.contact_strides`."""
     assert kind.tableau is not None
     tableau = kind.tableau()
     assert not isinstance(tableau, Collocation)
     m = _stiff_memory(code, rtol) if isinstance(tableau, StiffRadau) else _pair_memory(code, tableau)
-    m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1)
+    m.set(size=code.size, n_shift=code.shift, rounds=ROUNDS if code.shift else 1, watched=len(reach))
+    m.point("reach", np.append(reach.ravel(), 0.0))
     m.set_real(near=NEAR, far=FAR, rtol=rtol, atol=atol,
                exponent=-0.25 if isinstance(tableau, StiffRadau) else -1.0 / tableau.order)
     return driver_of(kind, code.backend, code.width, code.nq, code.nu, code.shift), m
@@ -234,9 +237,9 @@ def adaptive_parts(code: Code, kind: Integrator, rtol: float, atol: float) -> tu
 class AdaptiveStepper:
     """Runs an adaptive method on one state."""
 
-    def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float) -> None:
+    def __init__(self, code: Code, kind: Integrator, rtol: float, atol: float, reach: Floats) -> None:
         self.code, self._stiff = code, kind.program is stiff_pair
-        self._run, self.memory = adaptive_parts(code, kind, rtol, atol)
+        self._run, self.memory = adaptive_parts(code, kind, rtol, atol, reach)
         self.memory.set(traced=1)
 
     def load(self, y: Floats, time: float, step: float) -> None:

@@ -37,8 +37,8 @@ class VaryingRun:
     steady = False  #: whether pieces must have the same length whenever it is run
 
     def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float | None, rtol: float,
-                 atol: float, threads: int | None = None) -> None:
-        self.equations, self.kind, self.rtol, self.atol = equations, kind, rtol, atol
+                 atol: float, threads: int | None, reach: Floats) -> None:
+        self.equations, self.kind, self.rtol, self.atol, self.reach = equations, kind, rtol, atol, reach
         self.time = start
         self.failures: list[Failure] = []
         self.switches = self.crossings = self.steps = self.rejected = 0
@@ -140,7 +140,7 @@ class StateRun:
     def _start(self, end: float) -> AdaptiveStepper:
         """A stepper for the current plan, loaded with the state."""
         run = self.run
-        stepper = AdaptiveStepper(run.equations.code(self.plan, 1), run.kind, run.rtol, run.atol)
+        stepper = AdaptiveStepper(run.equations.code(self.plan, 1), run.kind, run.rtol, run.atol, run.reach)
         h = self.h if self.h is not None else min(1e-3, 0.01 * max(end - self.t, 1e-9))
         stepper.load(self.y, self.t, h)
         return stepper

@@ -43,8 +43,8 @@ class VaryingLanes(VaryingRun):
     """See `VaryingRun`."""
 
     def __init__(self, equations: Equations, kind: Integrator, y: Floats, start: float, step: float | None, rtol: float,
-                 atol: float, threads: int | None = None) -> None:
-        super().__init__(equations, kind, y[:0], start, step, rtol, atol, threads)
+                 atol: float, threads: int | None, reach: Floats) -> None:
+        super().__init__(equations, kind, y[:0], start, step, rtol, atol, threads, reach)
         self._y, self._t, self._first_step = y.copy(), np.full(len(y), start), step
         self._h: Floats | None = None
         self._plans: list[Any] = [equations.first_plan(y[0, :equations.system.nq], start)] * len(y)
@@ -73,7 +73,7 @@ class VaryingLanes(VaryingRun):
         key = None if plan is None else plan.key
         if key not in self._steppers:
             code = self.equations.code(plan, self.equations.backend.lanes())
-            self._steppers[key] = LaneStepper(code, self.kind, self.rtol, self.atol)
+            self._steppers[key] = LaneStepper(code, self.kind, self.rtol, self.atol, self.reach)
         return self._steppers[key]
 
     def advance(self, times: Floats, need: int, end: float, steps: int) -> Floats:
