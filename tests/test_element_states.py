@@ -162,6 +162,8 @@ def test_states_begin_where_parameters_say() -> None:
     assert np.abs(run.u.values[-1, :, 1] - np.exp(-0.5) * np.array([0.1, 0.2, 0.3])).max() < 1e-9
     with pytest.raises(bc.StateError, match="batch"):
         many.assemble(q={"hinge": np.arange(4.0)})
+    study = bc.sweep(m, {"start": [0.1, 0.5], "q.hinge": [0.2, 0.3]}, run={"duration": 0.01}, reduce="first")
+    assert np.array_equal(study.u_first.sel(speed="lag.value"), [0.1, 0.1, 0.5, 0.5])
 
 
 @pytest.mark.parametrize("stepper", ERRORS)

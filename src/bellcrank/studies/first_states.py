@@ -12,6 +12,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import ROUNDING
+from bellcrank.system.assembly import initial_speeds
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -58,8 +59,8 @@ def with_row(system: System, columns: tuple[VariedColumn, ...], row: Floats) -> 
 def first_states(first: System, columns: tuple[VariedColumn, ...], rows: Floats, given: Mapping[str, Any],
                  shaping: tuple[int, ...], known: dict[bytes, Assembled]) -> FirstStates:
     """A state for every row: what `assemble` makes of `given` (q, u, guess, weights, t) and of what the row says.
-    `first` is the machine with the parameters of the first row, `shaping` are the columns of those that loops depend
-    on (see `shaping_columns`).
+    `first` is the machine with the parameters of the first row, `shaping` are the columns of those that beginnings
+    depend on (see `shaping_columns`).
 
     Every row is put together by itself, so that it does not depend on the others; rows that say the same of the
     beginning and of the loops share it, and what is `known` of earlier ones. Cost: one call of `assemble` per different
@@ -86,15 +87,15 @@ def first_states(first: System, columns: tuple[VariedColumn, ...], rows: Floats,
 
 
 def shaping_columns(first: System, columns: tuple[VariedColumn, ...], state: State, rows: Floats) -> tuple[int, ...]:
-    """Columns of parameters on which the loops depend: with other values of rows, a closed state is open."""
-    if not first.model.tree.looped:
-        return ()
+    """Columns of parameters on which beginnings depend: with other values of rows, a closed state is open, or states of
+    elements begin elsewhere."""
     found = []
     for k, column in enumerate(columns):
         if column.kind == "p":
             other = first.with_parameters(**{column.key: rows[:, k].copy()})
             q = np.broadcast_to(state.q, (len(rows), first.nq))
-            if not np.abs(other.loop_error(q, t=state.t)).max(initial=0.0) <= ROUNDING:
+            gap = np.abs(other.loop_error(q, t=state.t)).max(initial=0.0) if first.model.tree.looped else 0.0
+            if not gap <= ROUNDING or initial_speeds(other.plans).ndim > 1:
                 found.append(k)
     return tuple(found)
 

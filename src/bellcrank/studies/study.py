@@ -56,7 +56,7 @@ class Study:
     reduce: Callable[..., Any] | tuple[str, ...] | None = None
     #: values of the run in the first lane of every block: plans for loops are made for that, wherever a run is computed
     reference: tuple[float, ...] = ()
-    shaping: tuple[int, ...] = ()  #: columns of the parameters that loops depend on
+    shaping: tuple[int, ...] = ()  #: columns of the parameters that beginnings depend on
     times: tuple[float, ...] = field(default=(), repr=False)  #: of the samples, if runs are simulated
     backend: str | None = None  #: what runs are computed by where that is to be had; else by that of the system
 

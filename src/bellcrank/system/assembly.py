@@ -36,7 +36,8 @@ from bellcrank.system.usual_cut import handed_over, usual_plans
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["assemble", "on_branch", "one_machine", "project", "same_position", "with_laws", "without_turns"]
+__all__ = ["assemble", "initial_speeds", "on_branch", "one_machine", "project", "same_position", "with_laws",
+           "without_turns"]
 
 
 def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
@@ -366,8 +367,7 @@ def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bo
 
 
 def initial_speeds(plans: LoopPlans) -> Floats:
-    """Zero, but for states of elements, which begin at their initial values: (..., nu), with the axes of parameters that
-    these are."""
+    """Zero, but for states of elements, which begin at their initial values: (..., nu), with the axes of parameters."""
     model = plans.model
     states = model.mechanism.states
     if not states:
