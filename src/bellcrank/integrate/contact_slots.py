@@ -37,8 +37,8 @@ CLOSED, ROUGHLY_CLOSED = 1e-9, 1e-6
 
 #: memory of one state: coordinates (nq), speeds (nu), slots
 CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "floor", "least",
-                  "bounce", "struck", "kept", "real", "rows", "pushing", "response", "frames", "acted", "acting",
-                  "fresh")
+                  "bounce", "struck", "kept", "real", "rows", "pushing", "response", "frames", "acted", "fallen",
+                  "acting", "fresh")
 CONTACT = DriverLayout(
     (*STEPPING.integers, "places", "most", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
      "n_apply", "n_adding"),
@@ -54,7 +54,7 @@ def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
     by_slot = dict.fromkeys(("before", "gap", "floor", "least", "bounce", "struck", "kept", "real"), most)
     by_row = dict.fromkeys(("rows", "pushing", "response"), 3 * most * nu)
     return {**cone_memory(most), **by_slot, **by_row, "middle": nq, "end": nq, "free": nu, "ahead": nu, "along": nu,
-            "begun": 2 * places, "frames": 9 * most, "acted": 3 * most, "acting": 3 * places,
+            "begun": 2 * places, "frames": 9 * most, "acted": 3 * most, "fallen": 3 * most, "acting": 3 * places,
             "fresh": 2 * nu + 3 * places}
 
 
@@ -72,7 +72,7 @@ class ContactSlots(Stepping):
         self.places, self.most = f.count("places"), f.count("most")
         (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.floor,
          self.least, self.bounce, self.struck, self.kept, self.real, self.rows, self.pushing, self.response,
-         self.frames, self.acted, self.acting, self.fresh
+         self.frames, self.acted, self.fallen, self.acting, self.fresh
          ) = (f.memory(name) for name in CONTACT_MEMORY)
         self.touch, self.extra = f.memory("touch"), f.memory("extra")
         self.slots, self.paths, self.added = f.integers_at("slots"), f.table("paths"), f.memory("added")
@@ -193,7 +193,7 @@ class ContactSlots(Stepping):
 
             each(f, nu, one)
         self.settle_jumps()
-        self.multiply()
+        self.multiply(self.rows)
 
     def settle_jumps(self) -> None:
         """Places whose J says nothing of J_m are those at q_m."""
@@ -220,11 +220,11 @@ class ContactSlots(Stepping):
         with self.f.loop(self.nu * 3) as j:
             rows[j] = there.pick(pushing[j], rows[j])
 
-    def multiply(self) -> None:
-        """G, and the sizes of its diagonal blocks."""
+    def multiply(self, rows: Memory) -> None:
+        """G by these rows, and the sizes of its diagonal blocks."""
         f, nu, g = self.f, self.nu, self.cone.g
         with f.loop(self.count.value * 3) as r:
-            row, line = self.rows.at(r * nu), g.at(r * self.cone.stride)
+            row, line = rows.at(r * nu), g.at(r * self.cone.stride)
             with f.loop(self.count.value * 3) as j:
                 other = self.response.at(j * nu)
                 line[j] = sum_of(f, nu, lambda i, row=row, other=other: row[i] * other[i])

@@ -17,14 +17,16 @@ Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with t
 h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what
 is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then. Those that meet
 faster than they gain in a step by their own weight bounce by Newton's law, with -e times the speed at which they meet,
-and are at the end of the step where they then would be.
+and are at the end of the step where they then would be. In a step in which bodies meet, the speeds with which it ends
+are found with G = J_m M^-1 J_m^T, velocities such that their means are those of J_m (u + u+)/2, and f at that mean: so
+impulses and gyroscopic forces do the work that they should, also of bodies that spin by much in a step.
 
 (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
 converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia of their
 coordinates, and its share of the change of speeds to the forces.
 
 Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
-taken without restitution. Nothing pushes overlaps apart, which would make energy, too.
+taken with as much restitution as makes none. Nothing pushes overlaps apart, which would make energy, too.
 
 | paper | here |
 |---|---|
@@ -47,9 +49,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.integrate.contact_slots import ContactSlots
 from bellcrank.integrate.contact_vectors import after_bounce
-from bellcrank.target.array_loops import copy, each, largest_of, sum_of
+from bellcrank.integrate.contact_work import ContactWork
+from bellcrank.target.array_loops import copy, each, largest_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
 __all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
@@ -59,17 +61,16 @@ __all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
 AGAIN, STEADY = 6, 1e-6
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
-#: share of what contacts exchange that may be energy made
-WORK = 0.1
 
 
-class _Contacts(ContactSlots):
+class _Contacts(ContactWork):
     """The driver: `Stepping` with a step for rigid contacts."""
 
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
         self.phase, self.round = f.counter(0), f.counter(0)
         self.going, self.worst = f.variable(1.0), f.variable(0.0)
+        self.meeting = f.variable(0.0)  #: lanes in which bodies meet
 
     # -- free motion --------------------------------------------------------------------------------
     def move_on(self, q: Memory, target: Memory) -> None:
@@ -84,11 +85,11 @@ class _Contacts(ContactSlots):
         f.call_all("placing", f.count("n_placing"))
         copy(f, stage, target, self.nq)
 
-    def halfway(self, number: Int) -> None:
+    def halfway(self, number: Int, along: Memory) -> None:
         """Accelerations (2) in `rate` for speeds that change as `along` says: f in the middle of the step. What the
         machine has in addition to its inertia is taken off again, so that the result does not depend on it once the
         change is right."""
-        f, u, along, stage = self.f, self.y.at(self.nq), self.along, self.stage.at(self.nq)
+        f, u, stage = self.f, self.y.at(self.nq), self.stage.at(self.nq)
         self.at(number, 0.5)
         copy(f, self.middle, self.stage, self.nq)
 
@@ -119,7 +120,7 @@ class _Contacts(ContactSlots):
             self.along[j] = u[j] + h * self.inherited[self.nu + j]
 
         each(f, self.nu, as_before, self.step)
-        self.halfway(number)
+        self.halfway(number, self.along)
 
         def first(j: Int, h: Real) -> None:
             self.free[j] = u[j] + h * rate[j]
@@ -154,6 +155,7 @@ class _Contacts(ContactSlots):
     def solve(self, number: Int) -> None:
         """(2) to (4): `along`, the speeds by which bodies move on, and those with which the step ends, in `ahead`."""
         f = self.f
+        self.strike(number)
         self.prepare()
         self.phase.set(0)
         self.round.set(0)
@@ -162,11 +164,31 @@ class _Contacts(ContactSlots):
         with f.forever() as leave:
             with f.when(self.count.value > 0):
                 self.aim()
+                with f.when(self.phase.value > 0):
+                    self.aim_at_end()
                 self.cone.solve(self.going.value, self.worst)
-            f.switch(self.phase.value, [(0, lambda: self.iterate(number)), (1, self.depart),
-                                        (2, self.part)])
+            f.switch(self.phase.value, [(0, lambda: self.iterate(number, self.along, self.bring_together)),
+                                        (1, lambda: self.depart(number)), (2, self.part)])
             leave(self.phase.value >= 3)
         self.keep()
+
+    def strike(self, number: Int) -> None:
+        """Which places meet faster than they gain in a step by their own weight. Where there are any: free motion to
+        the second order, from which follows when they meet, and, in `rate`, how speeds change from rest."""
+        f, some = self.f, self.f.variable(0.0)
+        with f.loop(self.count.value) as k:
+            before = self.before[k]
+            struck = (before < (self.at_place(k, 0, self.free) - before).abs() * -2.0).pick(self.real[k], 0.0)
+            self.struck[k] = struck
+            some.set(some.value.max(struck))
+        self.going.set(some.value)
+        with f.when((some.value > 0.5).any()):
+            self.again(number, self.free)
+            stage = self.stage.at(self.nq)
+            with f.loop(self.nu) as j:
+                stage[j] = 0.0
+                self.extra[j] = 0.0
+            f.call_all("forces", f.count("n_forces"))
 
     def prepare(self) -> None:
         """How bodies must part at least so that gaps at the end of the step are not below zero, or below what they were
@@ -175,16 +197,16 @@ class _Contacts(ContactSlots):
         with f.loop(self.count.value) as k:
             before, share, live = self.before[k], self.kept[k], self.real[k]
             free = self.at_place(k, 0, self.free)
-            struck = (before < (free - before).abs() * -2.0).pick(live, 0.0)
-            self.struck[k] = struck
-            self.bounce[k] = (share > 0.0).pick(struck, 0.0)
+            self.bounce[k] = (share > 0.0).pick(self.struck[k], 0.0)
             least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
             arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
-            speed, height = after_bounce(self.gap[k] - self.floor[k], before, free, share, h)
+            fall = [self.along_row(self.pushing, k * 3 + i, self.rate.at(self.nq)) for i in range(3)]
+            speed, height, late = after_bounce(self.gap[k] - self.floor[k], before, free, fall[0], share, h)
             self.least[k] = arrives.pick(least + height * 2.0 / h, least)
             self.kept[k] = arrives.pick(speed, -(share * before))
             guess = self.inherited.at(self.nu * 2 + self.slots[k] * 3)
             for i in range(3):
+                self.fallen[k * 3 + i] = arrives.pick(fall[i] * late * 0.5, 0.0)
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
 
@@ -195,6 +217,15 @@ class _Contacts(ContactSlots):
             for i in range(3):
                 c[k * 3 + i] = self.at_place(k, i, self.free)
             c[k * 3] = c[k * 3] - self.least[k]
+
+    def aim_at_end(self) -> None:
+        """The same for the end of a step in which bodies meet. Impulses do the work p J_m (u + u+)/2, which is that of
+        the normal velocities before and after, (J_0 u + v)/2, if v is measured so: no impact makes energy because
+        bodies turn in the step."""
+        f, c, u = self.f, self.cone.c, self.y.at(self.nq)
+        with f.loop(self.count.value) as k:
+            free, first = (self.along_row(self.pushing, k * 3, x) for x in (self.free, u))
+            c[k * 3] = (self.meeting.value > 0.5).pick(free + (first - self.before[k]) - self.least[k], c[k * 3])
 
     def push(self, target: Memory) -> None:
         """target = free + M^-1 J_m^T p, in lanes that are going."""
@@ -207,25 +238,26 @@ class _Contacts(ContactSlots):
                 total.set(total.value + self.response[r * self.nu + j] * p[r])
             target[j] = mask.pick(total.value, target[j])
 
-    def iterate(self, number: Int) -> None:
-        """After a solution: free motion with the forces that belong to it, until speeds do not change."""
+    def iterate(self, number: Int, ends: Memory, leave: Callable[[], None]) -> None:
+        """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
+        not change."""
         f, nu, last = self.f, self.nu, self.rate
-        copy(f, self.along, last, nu)
-        self.push(self.along)
-        largest = largest_of(f, nu, lambda j: self.along[j].abs())
-        change = largest_of(f, nu, lambda j: (self.along[j] - last[j]).abs())
+        copy(f, ends, last, nu)
+        self.push(ends)
+        largest = largest_of(f, nu, lambda j: ends[j].abs())
+        change = largest_of(f, nu, lambda j: (ends[j] - last[j]).abs())
         self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value, 0.0))
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
-            self.bring_together()
+            leave()
         with f.when(~done):
-            self.again(number)
+            self.again(number, ends)
 
-    def again(self, number: Int) -> None:
+    def again(self, number: Int, ends: Memory) -> None:
         """Free motion once more, in lanes that are going."""
         f, u, acceleration = self.f, self.y.at(self.nq), self.rate.at(self.nq)
-        self.halfway(number)
+        self.halfway(number, ends)
         mask = self.going.value > 0.5
         with f.loop(self.nu) as j:
             self.free[j] = mask.pick(u[j] + self.step * acceleration[j], self.free[j])
@@ -251,67 +283,54 @@ class _Contacts(ContactSlots):
                 cone.on[k * 3 + i] = closed
         copy(f, self.along, self.ahead, self.nu)
         self.going.set(other.value)
+        self.meeting.set(other.value)
         self.phase.set(1)
+        self.round.set(0)
+        with f.when((other.value > 0.5).any()):
+            self.multiply(self.pushing)
         with f.when(~(other.value > 0.5).any()):
             self.weigh()
 
     def part(self) -> None:
-        """After a solution for the speeds with which the step ends."""
-        f, mask = self.f, self.going.value > 0.5
-        self.push(self.ahead)
+        """After a solution for the speeds with which the step ends, without restitution. Its work is negative, that
+        with restitution was positive: of impulses in between it is not, since it is convex in them."""
+        f, cone = self.f, self.cone
+        lost = self.work(cone.p)[0].min(0.0)
+        share = f.variable((self.meeting.value > 0.5).pick(lost / (lost - self.made.value.max(1e-300)), 0.0))
         with f.loop(self.count.value * 3) as j:
-            self.acted[j] = mask.pick(self.cone.p[j], self.acted[j])
+            cone.p[j] = cone.p[j] + (self.acted[j] - cone.p[j]) * share.value
+        self.push(self.ahead)
+        self.act()
         self.phase.set(3)
 
-    def depart(self) -> None:
-        """The same, and what it has made."""
-        self.part()
-        self.weigh()
+    def depart(self, number: Int) -> None:
+        """The same with restitution: with forces that belong to it, and what it has made."""
+        self.act()
+        self.iterate(number, self.ahead, self.weigh)
+
+    def act(self) -> None:
+        """What has acted is what was found, in lanes that are going."""
+        mask = self.going.value > 0.5
+        with self.f.loop(self.count.value * 3) as j:
+            self.acted[j] = mask.pick(self.cone.p[j], self.acted[j])
 
     def weigh(self) -> None:
-        """Where contacts have made energy, the step ends without restitution and with velocities at q_m: impulses
-        that meet the conditions there cannot make any."""
+        """Where contacts that bounce have made energy, the step ends with less restitution; where others have, with
+        velocities at q_m: impulses that meet the conditions there cannot make any."""
         f, cone = self.f, self.cone
-        made = self.bounced_up().max(self.lifted())
-        self.going.set(made)
+        up = f.variable(self.bounced_up())
+        lifted = f.variable((up.value > 0.5).pick(0.0, self.lifted()))
+        self.meeting.set(up.value)
+        self.going.set(up.value.max(lifted.value))
         self.phase.set(3)
-        with f.when((made > 0.5).any()):
+        with f.when((self.going.value > 0.5).any()):
             self.phase.set(2)
             with f.loop(self.count.value) as k:
-                self.least[k] = (made > 0.5).pick(0.0, self.least[k])
-                self.see_middle(k, made > 0.5)
+                self.least[k] = (self.going.value > 0.5).pick(0.0, self.least[k])
+                self.see_middle(k, lifted.value > 0.5)
                 for i in range(3):
                     cone.p[k * 3 + i] = self.acted[k * 3 + i]
-            self.multiply()
-
-    def bounced_up(self) -> Real:
-        """Lanes (1.0, else 0.0) in which the impulses of contacts that bounce have done work at the mean of the
-        velocities without and with them."""
-        f, cone = self.f, self.cone
-        work, any_bounce = f.variable(0.0), f.variable(0.0)
-        with f.loop(self.count.value) as k:
-            any_bounce.set(any_bounce.value.max(self.bounce[k]))
-            for i in range(3):
-                row = k * 3 + i
-                g = cone.g.at(row * cone.stride)
-                done = sum_of(f, self.count.value * 3, lambda j, g=g: g[j] * self.acted[j])
-                work.set(work.value + self.acted[row] * (self.at_place(k, i, self.free) + done * 0.5))
-        return (work.value > (work.value.abs() + 1.0) * 1e-12).pick(any_bounce.value, 0.0)
-
-    def lifted(self) -> Real:
-        """Lanes (1.0, else 0.0) in which impulses have done work in the whole step, p J_m (u + u+)/2, that is more than
-        a share of all that they exchange."""
-        f, u = self.f, self.y.at(self.nq)
-        work, sum_, least = f.variable(0.0), f.variable(0.0), f.variable(0.0)
-        with f.loop(self.count.value) as k:
-            for i in range(3):
-                r = k * 3 + i
-                p = self.acted[r]
-                first, last = (self.along_row(self.pushing, r, x) for x in (u, self.ahead))
-                work.set(work.value + p * (first + last) * 0.5)
-                sum_.set(sum_.value + p.abs() * (first.abs() + last.abs()) * 0.5)
-                least.set(least.value + p * p * self.cone.sizes[k])
-        return (work.value > sum_.value * WORK + least.value * 1e-6).pick(1.0, 0.0)
+            self.multiply(self.pushing)
 
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""

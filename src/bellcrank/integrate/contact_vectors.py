@@ -9,14 +9,18 @@ __all__ = ["Three", "across", "after_bounce", "aligned", "cross", "dot", "three_
 Three = tuple[Real, Real, Real]
 
 
-def after_bounce(gap: Real, before: Real, free: Real, share: Real, h: Real) -> tuple[Real, Real]:
+def after_bounce(gap: Real, before: Real, free: Real, fall: Real, share: Real, h: Real) -> tuple[Real, Real, Real]:
     """The speed and the height with which a step ends in which a place bounces, at a constant acceleration a: it meets
-    after t = gap / -before at the speed v = before + a t, and leaves with -share v."""
+    after t = gap / -before at the speed v = before + a t, and leaves with -share v. Of a, `fall` is due to forces that
+    do work; the rest is that of a point of a body that turns, which the impact changes: speeds before and after have
+    the mean with which impulses take (1 - share^2) v^2 / 2, and forces give what they do on the way. And how much
+    longer it is on its way after the impact than before."""
     a = (free - before) / h
     start = gap - h * 0.5 * before
     t = (start / (-before).max(1e-300)).max(0.0).min(h)
-    leaving, rest = -(share * (before + a * t)), h - t
-    return (leaving + a * rest).max(0.0), (rest * (leaving + a * 0.5 * rest)).max(0.0)
+    meeting, rest = before + a * t, h - t
+    return ((1.0 - share) * meeting + fall * (rest - t) - before).max(0.0), \
+        (rest * (a * 0.5 * rest - share * meeting)).max(0.0), rest - t
 
 
 def three_of(m: Memory, at: int) -> Three:

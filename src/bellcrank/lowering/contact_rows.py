@@ -8,7 +8,7 @@ from functools import reduce
 
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.looped import require_direct
-from bellcrank.scalar.functions import maximum
+from bellcrank.scalar.functions import maximum, minimum
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.topology.contact_pairs import ContactPair, velocity_at
@@ -31,7 +31,7 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
             velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
             out += [-(touch.depth / touch.gain), *touch.point, *touch.normal, touch.normal.dot(velocity),
                     velocity.dot(velocity),
-                    own.material.friction, own.material.restitution]
+                    own.material.friction, minimum(own.material.restitution, 1.0)]
     for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
         moving, column = machine.moving[link], machine.views[link].columns[i]
         out += [*moving.axes.apply(column.angular), *moving.axes.apply(column.linear), *moving.origin]

@@ -158,7 +158,8 @@ class Setup:
         """What to do if the energy of a run does not balance."""
         if not self.fixed:
             return f"ask for more accuracy (rtol={self.rtol:g} and atol={self.atol:g} now)"
-        others = {"semi_implicit": "or stepper='rk4'", "gauss": "", "radau": "or stepper='gauss', which keeps energy"}
+        others = {"semi_implicit": "or stepper='rk4'", "gauss": "", "moreau": "",
+                  "radau": "or stepper='gauss', which keeps energy"}
         other = others.get(self.stepper, "stepper='gauss' or 'dop853'; stiff springs: 'radau'")
         return f"take smaller steps (step={self.step:g} s now){', ' * bool(other)}{other}"
 

@@ -354,8 +354,8 @@ class _Build(FileValues):
                 raise ModelError(f"contact {name!r}: no shape called {end!r}{hint(end, list(shapes))}")
         self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
                            slip_speed=self.number(part.slip_speed), exponent=part.exponent,
-                           **self.optional(stiffness=part.stiffness, dissipation=part.dissipation),
-                           restitution=part.restitution, friction_model=part.friction_model,
+                           **self.optional(stiffness=part.stiffness, dissipation=part.dissipation,
+                                           restitution=part.restitution), friction_model=part.friction_model,
                            reach=self.number(part.reach), bend_damping=self.number(part.bend_damping))
 
 

@@ -19,7 +19,7 @@ class ContactPart(Part):
     second: Name
     stiffness: Num | None = Field(default=None, description="[N/m^exponent]")
     dissipation: Num | None = Field(default=None, description="Hunt and Crossley's [s/m]")
-    restitution: Fixed | None = Field(default=None, description="of rigid contacts")
+    restitution: Num | None = Field(default=None, description="of rigid contacts")
     friction: Num = 0.0
     slip_speed: Num = Field(default=1e-3, description="[m/s]")
     exponent: Fixed = 1.0

@@ -125,7 +125,7 @@ class TouchingBodies(ShapedBodies):
 
     def add_contact(self, name: str, first: str | Body | PlacedShape, second: str | Body | PlacedShape, *,
                     stiffness: Number | None = None, dissipation: Number | None = None,
-                    restitution: float | None = None, impact_speed: float = 1.0, friction: Number | None = None,
+                    restitution: Number | None = None, impact_speed: float = 1.0, friction: Number | None = None,
                     slip_speed: Number = 1e-3, exponent: float = 1.0, friction_model: str = "regularized",
                     reach: Number = 1e-4, bend_damping: Number = 1e-2) -> PlacedContact:
         """Let two shapes touch: each a shape, its name, or a body (the ground, too) with one shape of the role
@@ -139,7 +139,8 @@ class TouchingBodies(ShapedBodies):
         `reach` [m] before they slide, and damp that with the time constant `bend_damping` [s]; their bends are states,
         two (on planes) or three at every place.
 
-        Without a stiffness the contact is rigid, with Newton's `restitution` (0) and Coulomb's `friction`; runs need
+        Without a stiffness the contact is rigid, with Newton's `restitution` (0; at most 1 counts) and Coulomb's
+        `friction`; runs need
         ``stepper="moreau"``, and the equations of motion are those with the contact open.
 
         >>> import bellcrank as bc
@@ -285,18 +286,19 @@ class TouchingBodies(ShapedBodies):
                              (one.name, other.name), bends)
 
 
-def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: float | None,
+def _material(what: str, stiffness: Number | None, dissipation: Number | None, restitution: Number | None,
               impact_speed: float, friction: Number, slip_speed: Number, exponent: float,
               friction_model: str = "regularized", reach: Number = 1e-4, bend_damping: Number = 1e-2
               ) -> Compliant | Unyielding:
     if friction_model not in ("regularized", "bristle"):
         raise ModelError(f"{what}: friction_model is 'regularized' or 'bristle', got {friction_model!r}")
     friction = number(what, "friction", friction, 0.0)
-    if isinstance(restitution, Scalar):
-        raise ModelError(f"{what}: restitution takes a number, not a parameter")
     if restitution is not None:
-        restitution = float(number(what, "restitution", restitution, 0.0))
-        if restitution > 1.0:
+        restitution = number(what, "restitution", restitution, 0.0)
+        if isinstance(restitution, Scalar) and stiffness is not None:
+            raise ModelError(f"{what}: restitution of a compliant contact takes a number, not a parameter; give "
+                             "dissipation=")
+        if not isinstance(restitution, Scalar) and restitution > 1.0:
             raise ModelError(f"{what}: restitution must be at most 1, got {restitution:g}: an impact makes no energy")
     if stiffness is None:
         if dissipation is not None:
@@ -305,7 +307,7 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
         if friction_model == "bristle":
             raise ModelError(f"{what}: bristles belong to a compliant contact; give stiffness, too. A rigid one sticks "
                              "without them")
-        return Unyielding(restitution or 0.0, friction)
+        return Unyielding(0.0 if restitution is None else restitution, friction)
     if dissipation is not None and restitution is not None:
         raise ModelError(f"{what}: give dissipation or restitution, not both")
     if exponent not in _EXPONENTS:
@@ -314,7 +316,7 @@ def _material(what: str, stiffness: Number | None, dissipation: Number | None, r
         raise ModelError(f"{what}: impact_speed takes a number, not a parameter")
     if restitution is not None:
         try:
-            dissipation = dissipation_for(restitution, float(number(what, "impact_speed", impact_speed)))
+            dissipation = dissipation_for(float(restitution), float(number(what, "impact_speed", impact_speed)))
         except ModelError as error:
             raise ModelError(f"{what}: {error}") from None
     numbers = (number(what, "stiffness", stiffness, 0.0, above=True),
