@@ -302,3 +302,28 @@ def test_weights_pull_at_cut_joints() -> None:
     assert off[0] > 2.0 * off[1] > 0.0
     with pytest.raises(bc.StateError, match="weights: 'D' needs a positive number"):
         system.assemble(weights={"D": 0.0})
+
+
+def test_loads_that_mechanics_leaves_open_are_the_same() -> None:
+    """A planar linkage that is pushed out of its plane: how the joints share that load is a choice, always the same."""
+    m = bc.load("four_bar")
+    m.add_wrench("push", m.bodies[1].name, law=lambda at: ((1.0, 2.0, 5.0 + at.t), (0.3, -0.4, 0.5)))
+    m.add_joint_spring("spring", "C", stiffness=3.0)
+    found = []
+    for settings in ({}, {"cut": ["B"], "method": "dense"}, {"actuated": ["D"]}):
+        system = bc.compile(m, backend="numpy", **settings)
+        state = system.assemble(q={"A": 0.7}, u={"A": 2.0}, t=0.3)
+        outside = np.zeros((len(system.body_names), 6))
+        outside[0] = 1.0
+        many = [np.stack([x, x]) for x in (state.q, state.u)]
+        run = system.simulate(state, 0.002, step=1e-3, tau={"D": 0.5})
+        out = {}
+        for key, loads in (("alone", system.reactions(state)), ("driven", system.reactions(state, {"D": 0.5})),
+                           ("outside", system.reactions(state, wrenches=outside)),
+                           ("many", {k: x[1] for k, x in system.reactions(*many, {"D": 0.5}, t=[0.3, 0.3]).items()}),
+                           ("run", {j: run.joint_load(j, body=system.body_names[0]).values for j in "AB"})):
+            out |= {f"{key} {joint}": load for joint, load in loads.items()}
+        found.append(out)
+    assert np.abs(found[0]["alone A"][[0, 1, 5]]).max() > 0.1
+    for other in found[1:]:
+        same(other, found[0], 1e-9)

@@ -15,6 +15,7 @@ from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.force_elements import explain_meeting, machine_view
 
 if TYPE_CHECKING:
+    from bellcrank.lowering.machine_view import MachineView
     from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["element_trouble", "explain_elements"]
@@ -28,7 +29,11 @@ def element_trouble(plans: LoopPlans, q: Floats, u: Floats, t: float) -> str:
         return str(error)
     if max(np.abs(q).max(initial=0.0), np.abs(u).max(initial=0.0)) > HUGE:  # numbers overflow, whatever elements do
         return ""
-    for what, numbers in _numbers(plans, q, u, t):
+    try:
+        sight = machine_view(plans, q, u, t)
+    except SingularError:  # bodies have no places: no fault of elements
+        return ""
+    for what, numbers in _numbers(plans, sight):
         try:
             with np.errstate(all="ignore"):
                 finite = all(np.isfinite(np.asarray(x, dtype=float)).all() for x in numbers())
@@ -54,9 +59,9 @@ def explain_elements(plans: LoopPlans, given: Mapping[str, Floats], where: str) 
         raise SingularError(f"{plans.tree.name!r}{where}: {trouble}")
 
 
-def _numbers(plans: LoopPlans, q: Floats, u: Floats, t: float) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _numbers(plans: LoopPlans, sight: MachineView) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every element and state in words, and what computes its numbers."""
-    sight, tree = machine_view(plans, q, u, t), plans.tree
+    tree = plans.tree
     for name, kind, part in element_parts(tree):
         yield f"element {name!r}", kind(sight, tree, part).report
     for state in plans.model.mechanism.states:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import AssemblyError
+from bellcrank.loops.closer import State
 from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.evaluator import Evaluator
@@ -22,6 +23,7 @@ from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import group_program, lacking_forces, loop_loads
 from bellcrank.system.named_forces import GivenForces, given_forces
 from bellcrank.system.tree_dynamics import run_forced
+from bellcrank.system.usual_cut import handed_over, usual_plans
 from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
@@ -42,9 +44,12 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
               ) -> dict[str, Floats]:
     """Wrench [moment; force] that each joint exerts on its child, drive included, shape (..., 6)."""
     given: GivenForces | None = None
+    usual = None if tau is not None and udot is not None else _sharing(plans, q, t)
     if tau is None and udot is not None and plans.tree.looped:
         tau = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
-    elif tau is not None:
+    if usual is not None:
+        return _as_usual(plans, usual, State(q, u, t), tau, wrenches)
+    if tau is not None:
         given = given_forces(plans, q, tau, wrenches, t)
         tau, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
     if udot is None:
@@ -56,6 +61,31 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
         child = plans.tree.body_names[_part(plans, name).child]
         out[name] = out[name] + _in_axes(load, pose(plans.kernels, q, child, t=t).rotation)
     return out
+
+
+def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlans | None:
+    """The machine that says how joints share loads which mechanics leaves open: that cut as usual, so that nobody sees
+    where loops are cut. None if it is this one, or if everything is determined."""
+    usual = usual_plans(plans)
+    try:
+        return usual if usual is not None and plans.first(q, t).redundant else None
+    except AssemblyError:  # closed nowhere
+        return None
+
+
+def _as_usual(plans: LoopPlans, usual: LoopPlans, state: State, tau: Forces | None, wrenches: Wrenches
+              ) -> dict[str, Floats]:
+    """Reactions by the machine cut as usual; forces go by the names of speeds."""
+    there = handed_over(usual, plans, state)
+    if tau is not None and not isinstance(tau, Mapping):
+        forces = np.moveaxis(plans.configuration.forces(tau), -1, 0)
+        tau = dict(zip(plans.configuration.speed_names, forces, strict=True))
+    if wrenches is not None:
+        rows, bodies = plans.model.wrench_rows(wrenches), len(plans.model.described.bodies)
+        carried = len(usual.tree.body_names) - 1 - bodies
+        wrenches = np.concatenate([rows[..., :bodies, :], np.zeros((*rows.shape[:-2], carried, 6))], axis=-2)
+    found = reactions(usual, there.q, there.u, tau, wrenches=wrenches, t=state.t)
+    return {name: found[name] for name in plans.tree.loaded_names if name in found}
 
 
 class ReactionProgram(NamedTuple):
@@ -165,8 +195,8 @@ def _named(names: Sequence[str], each: Floats) -> dict[str, Floats]:
 def reaction_doors(plans: LoopPlans) -> DoorPair:
     """Reactions at the accelerations of forward dynamics at the least cost, (q, u, tau), where both are one kernel."""
     try:
-        program = None if plans.tree.actuators else reaction_program(
-            plans, plans.reference().q if plans.tree.looped else plans.configuration.neutral(), 0.0)
+        q = plans.reference().q if plans.tree.looped else plans.configuration.neutral()
+        program = None if plans.tree.actuators or _sharing(plans, q, 0.0) else reaction_program(plans, q, 0.0)
     except AssemblyError:  # plans are made where the states are
         program = None
     forward, none = forward_doors(plans), np.zeros(plans.tree.nu)
