@@ -36,6 +36,28 @@ def test_large_machines_feel_their_springs() -> None:
     assert np.abs(plain - udot).max() > 1.0
     bound = system.bind("forward_dynamics", q[0].copy(), u[0].copy(), tau[0].copy())
     assert np.abs(bound() - udot[0]).max() < 1e-8 * np.abs(udot).max()
+    # what elements say is compiled for machines of any size, by code of their own
+    for name in ("element_reports", "pair_wrenches", "stored_energy", "dissipated_power"):
+        assert system.kernels.compiled(name, system.kernels.with_springs) is not None, name
+    for states in ((q, u), (q[1], u[1])):
+        np.testing.assert_allclose(system.energy(*states), reference.energy(*states), rtol=1e-11)
+        lost, wanted = (bc.analyze.dissipated_power(s, *states) for s in (system, reference))
+        np.testing.assert_allclose(lost, wanted, rtol=1e-9)
+        for element, own in reference.element_forces(*states).items():
+            for one, two in zip(own, system.element_forces(*states)[element], strict=True):
+                np.testing.assert_allclose(two, one, rtol=1e-9, atol=1e-9, err_msg=element)
+
+
+def test_elements_on_joints_of_large_machines_are_compiled() -> None:
+    """Without any between links the machine is rolled as a whole; what elements say is not."""
+    machine = bc.load("chain", n=52)
+    machine.add_joint_spring("twist", "joint3", stiffness=5.0, damping=0.3, rest=0.1)
+    system, reference = bc.compile(machine), bc.compile(machine, backend="numpy")
+    assert not system.kernels.springs_outside and system.kernels.compiled("element_reports") is not None
+    q, u = reference.random_state(np.random.default_rng(0), 2)
+    one, two = (s.element_forces(q, u)["twist"] for s in (system, reference))
+    np.testing.assert_allclose(one.torque, two.torque, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(one.power, two.power, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ("quarter_car", "double_wishbone", "andrews"))

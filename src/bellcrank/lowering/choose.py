@@ -74,7 +74,7 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
             return (roll_groups if base.groups else roll)(tree, function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
-    whole = schedule == "unrolled" or bool(tree.pairs) or tree.sees_machine or tree.whole or (
+    whole = schedule == "unrolled" or bool(tree.pairs) or tree.sees_machine or tree.whole or function.linear or (
         bool(tree.flexible) and function.layout in ("matrix", "columns"))
     if (schedule != "rolled" and tree.n <= UNROLL_LINKS) or whole:
         graph = Graph()

@@ -86,6 +86,8 @@ class Function:
     width: int = 1
     #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
+    #: of those, whether it grows with links and elements alone, so that large machines can be traced with it, too
+    linear: bool = False
     #: whether it solves for the joint-space matrix of a tree, which LAPACK does where there are many speeds
     by_matrix: bool = False
     #: whether the text sweeps over groups of links instead of links

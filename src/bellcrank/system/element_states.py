@@ -68,7 +68,7 @@ def _check_names(names: list[str]) -> None:
 
 def _reports(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
     kernels = plans.kernels
-    run = None if kernels.springs_outside or kernels.compiled("element_reports") is None else kernels.evaluator
+    run = kernels.compiled("element_reports", kernels.with_springs)
     found = kernels.evaluate("element_reports", {"q": q, "u": u}, None, t, run or NumpyEvaluator(plans.tree))
     if not found.finite:
         kernels.check_inputs(found)
@@ -81,7 +81,7 @@ def _named(rows: Floats, has: tuple[str, ...]) -> ElementForces:
     values, at = [], 0
     for name, size in FIELDS.items():
         part = rows[..., at:at + size] if size > 1 else rows[..., at]
-        values.append(part.copy() if name in has else np.full(part.shape, np.nan))
+        values.append(part if name in has else np.full(part.shape, np.nan))
         at += size
     return ElementForces(*values)
 

@@ -179,7 +179,7 @@ class CompiledEvaluator:
     def too_large(self, function: Function) -> bool:
         """Whether the function looks at all links or loops at once, of a machine that is too large for that: it is
         interpreted. Known before anything is traced."""
-        return function.whole and not self._by_lapack(function) and (
+        return function.whole and not function.linear and not self._by_lapack(function) and (
             self.tree.n > UNROLL_LINKS or self.schedule == "rolled")
 
     def _by_lapack(self, function: Function) -> bool:

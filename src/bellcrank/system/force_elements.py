@@ -180,10 +180,10 @@ def _compiled(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], t
     """A function of all elements by compiled code, also where it is not finite; None for machines that have none or are
     too large for it, and where code is not asked for."""
     kernels, some = plans.kernels, plans.tree.pairs or plans.tree.joint_forces
-    run = kernels.compiled(name) if some and kernels.covers(name) and not kernels.springs_outside else None
+    run = kernels.compiled(name, kernels.with_springs) if some and kernels.covers(name) else None
     if run is None:
         return None
-    quick = kernels.quickly(name, given, t)
+    quick = None if kernels.springs_outside else kernels.quickly(name, given, t)
     if quick is not None:
         return quick
     found = kernels.evaluate(name, given, None, t, run)

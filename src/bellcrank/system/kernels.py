@@ -199,6 +199,11 @@ class Kernels:
         """Whether the function knows all that this machine has: bodies that deform, if there are some."""
         return self.functions[name].flexible or not self.tree.flexible
 
+    @property
+    def with_springs(self) -> Evaluator:
+        """What runs functions of force elements: it knows those that act from outside of the others' code, too."""
+        return self.kept("with springs", lambda: self.maker(self.tree)) if self.springs_outside else self.evaluator
+
     def interprets(self, name: str) -> bool:
         """Whether compiled code was asked for, but this function is too large for it."""
         return isinstance(self.evaluator, CompiledEvaluator) and self.evaluator.too_large(self.functions[name])
