@@ -84,8 +84,8 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
     assert touching.sum() > 30
     assert loss.min() >= 0.0
     wrong = np.abs(change + power + loss) > 1e-6 * (1.0 + np.abs(power))
-    if (one, other) == ("capsule", "box"):  # exact as long as the axis stays outside
-        wrong &= np.asarray(element.touches(first, second)[0].depth) < SHAPES["capsule"].radius
+    if (one, other) in (("capsule", "box"), ("capsule", "mesh")):  # exact as long as the axis stays outside
+        wrong &= np.asarray(element.touches(first, second)[-1].depth) < SHAPES["capsule"].radius
     for touch in element.touches(first, second):  # where places take over from each other
         wrong &= (np.asarray(touch.share) == 0.0) | (np.asarray(touch.share) == 1.0)
     if (one, other) in (*FACED[1:], ("cylinder", "mesh")):  # far inside each other faces change often

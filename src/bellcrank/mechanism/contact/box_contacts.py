@@ -34,12 +34,12 @@ def box_box(one: Box, first: ShapeFrame, other: Box, second: ShapeFrame) -> list
     sizes = [tuple(0.5 * s for s in box.size) for box in (one, other)]
     soft = SOFT * 2.0 * min(*sizes[0], *sizes[1])
     far = 2.0 * (sum(sizes[0]) + sum(sizes[1]))
-    way = least_overlap(second.origin - first.origin, (*first.axes, *second.axes),
-                        [a.cross(b) for a in first.axes for b in second.axes],
-                        lambda n: box_reach(sizes[0], first, n) + box_reach(sizes[1], second, n))
+    way, least = least_overlap(second.origin - first.origin, (*first.axes, *second.axes),
+                               [a.cross(b) for a in first.axes for b in second.axes],
+                               lambda n: box_reach(sizes[0], first, n) + box_reach(sizes[1], second, n))
     mine, theirs = facing(sizes[0], first, way), facing(sizes[1], second, -way)
-    places = [*corners_under(mine, theirs, soft, far),
-              *(t.swapped() for t in corners_under(theirs, mine, soft, far))]
+    places = [*corners_under(mine, theirs, least, soft, far),
+              *(t.swapped() for t in corners_under(theirs, mine, least, soft, far))]
     return places + [crossing(a, b, way, soft, far) for a in edges_of(mine) for b in edges_of(theirs)]
 
 

@@ -217,6 +217,7 @@ def cylinder_cylinder(one: Cylinder, first: ShapeFrame, other: Cylinder, second:
     out += [t.swapped() for t in _rims_on_end(other, second, ends[0], -way, soft, far)]
     out.append(_rim_on_rim(ends[0], one.radius, ends[1], other.radius, way, far))
     out += _crossing_rims(ends[0], one.radius, ends[1], other.radius, way, far)
+    out = no_deeper(out, least, soft, far)
     mine, _ = farthest_of_cylinder(first.origin, first.z, one.radius, 0.5 * one.length, way)
     return and_nearest(out, way, least, mine - way * (0.5 * least), far)
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bellcrank.mechanism.contact.touch import Touch, choose, direction
+from bellcrank.mechanism.contact.touch import Touch, beside, choose, direction
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["Farthest", "crossing_edges", "portal_between"]
+__all__ = ["Farthest", "Passage", "crossing_edges", "portal_between"]
 
 #: the farthest point of a body along a direction
 Farthest = Callable[[Vector], Vector]
@@ -25,6 +25,8 @@ Farthest = Callable[[Vector], Vector]
 _FOUND, _MOVED = 5, 8
 #: squared part of the bodies' size below which points are the same
 _SAME = 1e-12
+#: the part of a volume by which a point may lie beside it
+_ABOUT = 1e-6
 
 
 class Support(NamedTuple):
@@ -38,13 +40,22 @@ class Support(NamedTuple):
         return self.first - self.second
 
 
+class Passage(NamedTuple):
+    """What is found where the ray leaves the difference of two bodies."""
+
+    edges: Touch  #: where an edge of the first body crosses one of the second; far apart where none do
+    way: Vector  #: the direction there, from the first body to the second
+    parting: Touch  #: the place at which they part if they go that way
+
+
 def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, far: float
-                   ) -> tuple[Touch, Vector]:
-    """The place where an edge of the first body crosses one of the second, far apart where there is none; and the
-    direction from the first body to the second through which the ray leaves their difference."""
-    one, two, three = _portal(inside_first - inside_second, lambda n: Support(first(n), second(-n)))
-    outward = direction((two.apart - one.apart).cross(three.apart - one.apart), Vector(0.0, 0.0, 1.0))[0]
-    outward = outward * select_less(outward.dot(inside_first - inside_second), outward.dot(one.apart), 1.0, -1.0)
+                   ) -> Passage:
+    """The place where an edge of the first body crosses one of the second, and the way there."""
+    inside = inside_first - inside_second
+    # one inside the other, centers in one place: any way will do
+    inside = choose(inside.dot(inside), _SAME * far * far, Vector(1e-5 * far, 2e-5 * far, 3e-5 * far), inside)
+    one, two, three = _portal(inside, lambda n: Support(first(n), second(-n)))
+    outward = _outward(one.apart, two.apart, three.apart, inside)
     mine, my_way, my_area = _edge(one.first, two.first, three.first)
     theirs, their_way, their_area = _edge(one.second, two.second, three.second)
     least = _SAME * far * far
@@ -64,18 +75,56 @@ def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector,
     depth = -normal.dot(apart)
     point = (mine + my_way * s + theirs + their_way * t) * 0.5
     depth = select_less(0.0, share, depth, -far)
-    return Touch(choose(0.0, share, point, inside_first), normal, depth, 1.0, share), outward
+    edges = Touch(choose(0.0, share, point, inside_first), normal, depth, 1.0, share)
+    parting = _parting(one, two, three, outward, least)
+    return Passage(edges, outward, parting._replace(share=_overlapping(inside, one.apart, two.apart, three.apart)))
+
+
+def _overlapping(inside: Vector, one: Vector, two: Vector, three: Vector) -> Number:
+    """One where the origin lies between four points of the difference of two bodies: then they overlap for sure."""
+    a, b, c = one - inside, two - inside, three - inside
+    volume = a.dot(b.cross(c))
+    size = volume * volume
+    parts = [(-inside).dot(b.cross(c)), a.dot(c.cross(inside)), (-inside).dot(a.cross(b))]
+    rest = volume - parts[0] - parts[1] - parts[2]
+    least = rest * volume
+    for part in parts:
+        least = minimum(least, part * volume)
+    flat = _SAME * (a.dot(a) * b.dot(b) * c.dot(c))
+    return select_less(-_ABOUT * size, least, select_less(flat, size, 1.0, 0.0), 0.0)
+
+
+def _parting(one: Support, two: Support, three: Support, outward: Vector, least: float) -> Touch:
+    """Where the corner of one body is behind a face of the other: at that corner, else in the middle of what is there.
+    Each body has one, two or three of its points in a portal."""
+    depth = outward.dot(one.apart)
+    middle = [(a + b + c) * (1.0 / 3.0) for a, b, c in zip(one, two, three, strict=True)]
+    sizes = []
+    for a, b, c in zip(one, two, three, strict=True):
+        sizes.append((b - a).dot(b - a) + (c - a).dot(c - a))
+    half = outward * (0.5 * depth)
+    between = choose(sizes[1], least, middle[1] + half, (middle[0] + middle[1]) * 0.5)
+    return Touch(choose(sizes[0], least, middle[0] - half, between), outward, depth)
 
 
 def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, moved: int = _MOVED
                    ) -> tuple[Vector, Vector, Vector]:
     """The direction from the first body to the second through which the ray leaves their difference, and the longest
     edge of the second body there: its start and way."""
-    one, two, three = _portal(inside_first - inside_second, lambda n: Support(first(n), second(-n)), moved)
-    outward = direction((two.apart - one.apart).cross(three.apart - one.apart), Vector(0.0, 0.0, 1.0))[0]
-    outward = outward * select_less(outward.dot(inside_first - inside_second), outward.dot(one.apart), 1.0, -1.0)
+    inside = inside_first - inside_second
+    one, two, three = _portal(inside, lambda n: Support(first(n), second(-n)), moved)
+    outward = _outward(one.apart, two.apart, three.apart, inside)
     start, way, _ = _edge(one.second, two.second, three.second)
     return outward, start, way
+
+
+def _outward(one: Vector, two: Vector, three: Vector, inside: Vector) -> Vector:
+    """The normal of a portal, along the ray; of one without an area, the ray's own direction."""
+    a, b = two - one, three - one
+    area, along = a.cross(b), direction(-inside, Vector(0.0, 0.0, 1.0))[0]
+    normal = choose(area.dot(area), _SAME * (a.dot(a) * b.dot(b)), along, direction(area, along)[0])
+    slope = normal.dot(along)
+    return choose(slope * slope, _SAME, along, normal * select_less(slope, 0.0, -1.0, 1.0))
 
 
 def _edge(a: Vector, b: Vector, c: Vector) -> tuple[Vector, Vector, Number]:
@@ -97,18 +146,21 @@ def _portal(inside: Vector, farthest: Callable[[Vector], Support], moved: int = 
             ) -> tuple[Support, Support, Support]:
     """Three farthest points around the ray from `inside` through the origin, as far out as steps go."""
     one = farthest(-inside)
-    two = farthest(one.apart.cross(inside))
+    aside, square = one.apart.cross(inside), one.apart.dot(one.apart) * inside.dot(inside)
+    # where the ray goes through the farthest point (a corner over the middle of a disc), any way aside will do
+    two = farthest(choose(aside.dot(aside), _SAME * square, beside(direction(inside, Vector(0.0, 0.0, 1.0))[0])[0],
+                          aside))
     normal = (one.apart - inside).cross(two.apart - inside)
     turn = normal.dot(inside)  # the origin shall lie on the side of the normal
     one, two = _either(0.0, turn, two, one), _either(0.0, turn, one, two)
     normal = normal * select_less(0.0, turn, -1.0, 1.0)
     three = farthest(normal)
     for _ in range(_FOUND):
-        beside = one.apart.cross(three.apart).dot(inside)
+        before = one.apart.cross(three.apart).dot(inside)
         after = three.apart.cross(two.apart).dot(inside)
-        new_two = _either(beside, 0.0, three, two)
-        new_one = _either(beside, 0.0, one, _either(after, 0.0, three, one))
-        settled = select_less(beside, 0.0, 0.0, select_less(after, 0.0, 0.0, 1.0))
+        new_two = _either(before, 0.0, three, two)
+        new_one = _either(before, 0.0, one, _either(after, 0.0, three, one))
+        settled = select_less(before, 0.0, 0.0, select_less(after, 0.0, 0.0, 1.0))
         one, two = new_one, new_two
         normal = (one.apart - inside).cross(two.apart - inside)
         three = _either(0.5, settled, three, farthest(normal))

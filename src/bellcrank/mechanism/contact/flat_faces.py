@@ -19,6 +19,8 @@ SOFT = 1e-3
 PARALLEL_EDGES = 1e-4
 #: normals of crossings lie this much along the direction of least overlap (cosine)
 ALONG = 0.9
+#: a corner that lies this much deeper than two boxes overlap is beyond the other one
+_NOT_BEYOND = 1.001
 
 
 class FlatFace(NamedTuple):
@@ -40,9 +42,10 @@ class FaceEdge(NamedTuple):
 
 
 def least_overlap(apart: Vector, normals: Sequence[Vector], crosses: Sequence[Vector],
-                  reach: Callable[[Vector], Number]) -> Vector:
-    """The direction, from the first shape to the second, along which they overlap least: one of some unit vectors and
-    of some products of unit vectors; `reach` is how far both shapes go along a direction from their centers."""
+                  reach: Callable[[Vector], Number]) -> tuple[Vector, Number]:
+    """The direction, from the first shape to the second, along which they overlap least, and by how much: one of some
+    unit vectors and of some products of unit vectors; `reach` is how far both shapes go along a direction from their
+    centers."""
     best: Number = 0.0
     found = normals[0]
     for i, n in enumerate(normals):
@@ -58,7 +61,7 @@ def least_overlap(apart: Vector, normals: Sequence[Vector], crosses: Sequence[Ve
         depth = select_less(square, PARALLEL_EDGES, best, reach(n) - magnitude(along))
         found = choose(depth, best, n * select_less(along, 0.0, -1.0, 1.0), found)
         best = minimum(best, depth)
-    return found
+    return found, best
 
 
 def box_reach(half: Sequence[float], at: ShapeFrame, n: Vector) -> Number:
@@ -100,9 +103,9 @@ def part_inside(inside: Number, soft: float) -> Number:
     return clamp(0.5 + inside * (0.5 / soft), 0.0, 1.0)
 
 
-def corners_under(mine: FlatFace, theirs: FlatFace, soft: float, far: float) -> list[Touch]:
-    """Corners of a face of the first box behind one of the second."""
-    out = []
+def corners_under(mine: FlatFace, theirs: FlatFace, least: Number, soft: float, far: float) -> list[Touch]:
+    """Corners of a face of the first box behind one of the second: in the box, or no deeper than both overlap."""
+    out, most = [], maximum(2.0 * theirs.deep, _NOT_BEYOND * least)
     for i in (-1.0, 1.0):
         for j in (-1.0, 1.0):
             corner = mine.middle + mine.axes[0] * (mine.half[0] * i) + mine.axes[1] * (mine.half[1] * j)
@@ -111,7 +114,7 @@ def corners_under(mine: FlatFace, theirs: FlatFace, soft: float, far: float) -> 
             share: Number = 1.0
             for axis, half in zip(theirs.axes, theirs.half, strict=True):
                 share = share * part_inside(half - magnitude(axis.dot(apart)), soft)
-            share = select_less(depth, theirs.deep, share, 0.0)
+            share = select_less(depth, most, share, 0.0)
             out.append(counted(corner + theirs.normal * (depth * 0.5), -theirs.normal, depth, share, far))
     return out
 

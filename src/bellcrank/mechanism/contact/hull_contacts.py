@@ -16,7 +16,7 @@ from bellcrank.mechanism.contact.cylinder_contacts import (
     rims_of,
     side_on_line,
 )
-from bellcrank.mechanism.contact.edge_portal import Farthest, crossing_edges, portal_between
+from bellcrank.mechanism.contact.edge_portal import Farthest, Passage, crossing_edges, portal_between
 from bellcrank.mechanism.contact.face_crossings import (
     FacesInTouch,
     TouchingFace,
@@ -31,6 +31,7 @@ from bellcrank.mechanism.contact.face_crossings import (
 from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge, counted
 from bellcrank.mechanism.contact.least_ways import Bend, best_way, farthest_of_cylinder, settled_across
 from bellcrank.mechanism.contact.plane_contacts import corners_of
+from bellcrank.mechanism.contact.sphere_contacts import nearest_face
 from bellcrank.mechanism.contact.touch import (
     TINY,
     Points,
@@ -114,12 +115,27 @@ def sphere_hull(sphere: Sphere, first: ShapeFrame, hull: Points, second: ShapeFr
 
 
 def capsule_hull(capsule: Capsule, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
-    """Both ends as spheres, and the edge or corner that is nearest to the axis between them."""
+    """Both ends as spheres, and the edge or corner that is nearest to the axis between them. Of an axis that goes into
+    the hull and out again (an overlap of more than the radius) the middle of what is inside stands for all of it."""
     half = 0.5 * capsule.length
     ends = [_ball(first.point(0.0, 0.0, side * half), capsule.radius, hull, second) for side in (-1.0, 1.0)]
+    start, way = Vector(*second.local(first.origin)), Vector(*(axis.dot(first.z) for axis in second.axes))
+    square, mine, theirs = _nearest_to_edges(start, way, half, hull)
+    touch = between_spheres(second.point(*mine), capsule.radius, second.point(*theirs), 0.0)
+    share = select_less(0.0, _behind(mine, hull)[0], 0.0, select_less(square, _FAR, 1.0, 0.0))
+    low, high = _part_within(start, way, half, hull)
+    through = select_less(minimum(low + half, half - high), 0.0, 0.0, select_less(low, high, 1.0, 0.0))
+    buried = _ball(first.point(0.0, 0.0, 0.5 * (low + high)), capsule.radius, hull, second)
+    return [*ends, counted(choose(0.5, through, buried.point, touch.point),
+                           choose(0.5, through, buried.normal, touch.normal),
+                           select_less(0.5, through, buried.depth, touch.depth), maximum(share, through), _FAR)]
+
+
+def _nearest_to_edges(start: Vector, way: Vector, half: float, hull: Points) -> tuple[Number, Vector, Vector]:
+    """The square of the distance of a line, `half` to both sides of its start, from the edges of a hull, and the
+    nearest points of both; `_FAR` if those of all edges lie beyond its ends."""
     best: Number = 0.0
     mine = theirs = Vector.zero()
-    start, way = Vector(*second.local(first.origin)), Vector(*(axis.dot(first.z) for axis in second.axes))
     for k, (i, j) in enumerate(hull.edges):
         a, b = Vector(*hull.corners[i]), Vector(*hull.corners[j])
         along = b - a
@@ -136,11 +152,22 @@ def capsule_hull(capsule: Capsule, first: ShapeFrame, hull: Points, second: Shap
         d2 = select_less(s * s, half * half, (q - p).dot(q - p), _FAR)
         mine, theirs = (p, q) if k == 0 else (choose(d2, best, p, mine), choose(d2, best, q, theirs))
         best = d2 if k == 0 else minimum(best, d2)
-    touch = between_spheres(second.point(*mine), capsule.radius, second.point(*theirs), 0.0)
-    inside, _ = _behind(mine, hull)
-    share = select_less(0.0, inside, 0.0, select_less(best, _FAR, 1.0, 0.0))
-    depth = select_less(0.0, share, touch.depth, -_FAR)
-    return [*ends, Touch(touch.point, touch.normal, depth, 1.0, share)]
+    return best, mine, theirs
+
+
+def _part_within(start: Vector, way: Vector, half: float, hull: Points) -> tuple[Number, Number]:
+    """From where to where a stretch of a line, `half` to both sides of its start, lies in a hull, along its unit
+    vector; where it does not, the end comes before the beginning."""
+    low: Number = -half
+    high: Number = half
+    for a, b, c, d in hull.planes:
+        slope = a * way.x + b * way.y + c * way.z
+        room = d - (a * start.x + b * start.y + c * start.z)  # inside: slope s <= room
+        at = room / select_less(slope * slope, TINY, 1.0, slope)
+        beside = select_less(room, 0.0, -2.0 * half, high)  # along a face: all of it is inside, or none
+        high = select_less(slope * slope, TINY, beside, select_less(slope, 0.0, high, minimum(high, at)))
+        low = select_less(slope * slope, TINY, low, select_less(slope, 0.0, maximum(low, at), low))
+    return low, high
 
 
 def box_hull(box: Box, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
@@ -151,30 +178,45 @@ def box_hull(box: Box, first: ShapeFrame, hull: Points, second: ShapeFrame) -> l
         return first.point(*(select_less(n.dot(axis), 0.0, -h, h) for axis, h in zip(first.axes, half, strict=True)))
 
     far = sum(box.size) + _extent(hull)
-    place, way = crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second), far)
-    faces = faces_in_touch(faces_of_box(box), first, faces_of_hull(hull), second, way, far)
+    found = crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second), far)
+    faces = faces_in_touch(faces_of_box(box), first, faces_of_hull(hull), second, found.way, far)
     mine, theirs = [first.point(*c) for c in corners_of(box)], [second.point(*c) for c in hull.corners]
     corners = [*level_corners(_corners_in(mine, hull, second), mine, faces),
                *(t.swapped() for t in level_corners(points_box(hull, second, box, first), theirs, faces.swapped()))]
-    return _with_crossings(corners, place, way, faces)
+    within = maximum(nearest_face(first.local(_middle(hull, second)), half)[0], _inside(first.origin, hull, second))
+    return _with_crossings(corners, found, faces, within)
 
 
 def hull_hull(one: Points, first: ShapeFrame, other: Points, second: ShapeFrame) -> list[Touch]:
     """The corners of each in the other, and edges that cross."""
     far = _extent(one) + _extent(other)
-    place, way = crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second),
-                                _farthest(other, second), far)
-    faces = faces_in_touch(faces_of_hull(one), first, faces_of_hull(other), second, way, far)
+    found = crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second),
+                           _farthest(other, second), far)
+    faces = faces_in_touch(faces_of_hull(one), first, faces_of_hull(other), second, found.way, far)
     mine, theirs = [first.point(*c) for c in one.corners], [second.point(*c) for c in other.corners]
     corners = [*level_corners(_corners_in(mine, other, second), mine, faces),
                *(t.swapped() for t in level_corners(_corners_in(theirs, one, first), theirs, faces.swapped()))]
-    return _with_crossings(corners, place, way, faces)
+    within = maximum(_inside(_middle(other, second), one, first), _inside(_middle(one, first), other, second))
+    return _with_crossings(corners, found, faces, within)
 
 
-def _with_crossings(corners: list[Touch], place: Touch, way: Vector, faces: FacesInTouch) -> list[Touch]:
-    """Corners, four crossings of the edges of the faces that touch along `way`, and the one that led there."""
-    crossings = crossings_of_faces(faces, way)
-    return [*corners, *crossings, unless_known(place, corners, crossings, faces)]
+def _inside(point: Vector, hull: Points, at: ShapeFrame) -> Number:
+    """How far a point lies in a hull."""
+    return _behind(Vector(*at.local(point)), hull)[0]
+
+
+def _with_crossings(corners: list[Touch], found: Passage, faces: FacesInTouch, within: Number) -> list[Touch]:
+    """Corners, four crossings of the edges of the faces that touch, the one that led there; and where no place knows
+    of an overlap (far inside each other, bodies may have no corner in the other), that at which they part. `within`:
+    how far the center of one body lies in the other."""
+    crossings = crossings_of_faces(faces, found.way)
+    places = [*corners, *crossings, unless_known(found.edges, corners, crossings, faces)]
+    known: Number = 0.0
+    for t in places:
+        known = known + select_less(_NOTHING * maximum(found.parting.depth, 0.0), t.depth, t.share, 0.0)
+    overlapping = select_less(0.0, within, 1.0, found.parting.share)
+    share = select_less(0.0, found.parting.depth, select_less(known, _UNKNOWN, overlapping, 0.0), 0.0)
+    return [*places, counted(found.parting.point, found.way, found.parting.depth, share, faces.far)]
 
 
 def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
@@ -288,6 +330,10 @@ def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
 
 #: steps that move a portal outwards where one body is round
 _FINER = 16
+#: shares of places that add up to less than this are none
+_UNKNOWN = 1e-3
+#: and places with less than this part of an overlap do not know of it
+_NOTHING = 1e-6
 #: one less the cosine between normals that are of one face
 _SAME_FACE = 1e-9
 #: what is farther than this [m] is nowhere

@@ -1,0 +1,94 @@
+"""Shapes far inside each other, and poses in which edges and corners lie exactly over each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import bellcrank as bc
+from bellcrank.errors import StateError
+from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
+from bellcrank.mechanism.contact.touch import ShapeFrame
+from bellcrank.spatial import Vector
+
+
+def octahedron(size: float) -> bc.Mesh:
+    return bc.Mesh(size * np.concatenate([np.eye(3), -np.eye(3)]), [(0, 1, 2)])
+
+
+TETRAHEDRON = bc.Mesh(0.1 * np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)]), [(0, 1, 2)])
+#: the second shape at a height over the middle of the first
+DEEP = {
+    "a box in the middle of another": (bc.Box((1, 1, 1)), bc.Box((0.2, 0.2, 0.2)), 0.0),
+    "a plate through a box": (bc.Box((1, 1, 1)), bc.Box((2, 2, 0.01)), 0.1),
+    "a hull in itself": (octahedron(0.2), octahedron(0.2), 0.0),
+    "a hull in a box": (bc.Box((0.2, 0.2, 0.2)), TETRAHEDRON, 1e-4),
+    "a needle through a hull": (octahedron(0.2), bc.Capsule(0.001, 1.0), 0.0),
+    "a rod in a cylinder": (bc.Cylinder(0.1, 0.2), bc.Cylinder(0.001, 0.1), 0.0),
+}
+
+
+@pytest.mark.parametrize("case", DEEP)
+@pytest.mark.parametrize("material", [{}, {"stiffness": 1e4}], ids=["rigid", "compliant"])
+def test_what_lies_in_another_shape_is_named(case: str, material: dict[str, float]) -> None:
+    """Item 4: shapes that overlap at the start are named with their depth, however deep they are."""
+    one, other, height = DEEP[case]
+    m = bc.Mechanism("deep")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("body", bc.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1))))
+    m.add_shape(m.ground, one, role="collision")
+    m.add_shape("body", other, role="collision")
+    m.add_contact("c", m.ground, "body", **material)
+    system = bc.compile(m, backend="numpy")
+    q = system.neutral()
+    q[6] = height
+    with pytest.raises(StateError, match=r"overlap at the start: 'c' by 0\.\d+ m"):
+        system.simulate((q, np.zeros(6)), 1e-3, stepper="rk4" if material else "moreau", step=1e-3)
+
+
+def deepest(one: Any, other: Any, shifts: np.ndarray, turns: np.ndarray) -> np.ndarray:
+    """Depths of the deepest places of the second shape, shifted and turned, against the first."""
+    n = len(shifts)
+    frames = [ShapeFrame(*(Vector(*(column[:, i] for i in range(3))) for column in (origin, *turn.transpose(2, 0, 1))))
+              for origin, turn in ((np.zeros((n, 3)), np.tile(np.eye(3), (n, 1, 1))), (shifts, turns))]
+    found = touches(seen_by_contact(one, "one"), frames[0], seen_by_contact(other, "other"), frames[1])
+    full = [np.broadcast_to(np.asarray(x, dtype=float), (2, n)) for x in (
+        np.stack([np.broadcast_to(t.depth, (n,)), np.broadcast_to(t.share, (n,))]) for t in found)]
+    return np.asarray(np.max([np.where(share > 0.0, depth, -np.inf) for depth, share in full], axis=0))
+
+
+@pytest.mark.parametrize(("one", "other", "size"), [
+    (bc.Box((0.3, 0.3, 0.004)), bc.Box((0.2, 0.1, 0.1)), 0.004), (bc.Box((0.3, 0.3, 0.004)),) * 2 + (0.004,),
+    (octahedron(0.2), bc.Capsule(0.002, 0.6), 0.004), (bc.Cylinder(0.1, 0.2), bc.Cylinder(0.002, 0.5), 0.004)])
+def test_thin_shapes_hold_beyond_their_middle(one: Any, other: Any, size: float) -> None:
+    """Overlaps of more than half of a thin shape: seen, and not as much deeper ones. Both are brought near along a way
+    in which the depth was half of that."""
+    rng, n = np.random.default_rng(8), 60
+    turns = Rotation.random(n, random_state=rng).as_matrix()
+    ways = rng.normal(size=(n, 3))
+    ways /= np.linalg.norm(ways, axis=1)[:, None]
+    near, far = np.zeros(n), np.ones(n)
+    for _ in range(40):  # the first touch from outside
+        middle = 0.5 * (near + far)
+        open_ = deepest(one, other, ways * middle[:, None], turns) <= 0.0
+        near, far = np.where(open_, near, middle), np.where(open_, middle, far)
+    for part in (0.3, 0.6, 0.8):
+        found = deepest(one, other, ways * (far - part * size)[:, None], turns)
+        assert (found > 0.0).all() and found.max() < 1.001 * part * size
+
+
+QUARTER = np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(("one", "other", "shift", "turn"), [
+    (octahedron(0.1), bc.Cylinder(0.5, 1e-3), (0.0, 0.0, 0.4), np.eye(3)),  # a corner over the middle of a disc
+    (octahedron(0.1), bc.Cylinder(0.5, 1e-3), (0.4, 0.0, 0.0), QUARTER),
+    (octahedron(0.1), TETRAHEDRON, (0.0, 0.2, 0.2), np.eye(3)),  # an edge over an edge
+    (octahedron(0.1), octahedron(0.1), (0.3, 0.0, 0.0), np.eye(3)),
+    (TETRAHEDRON, bc.Box((9.0, 9.0, 1.0)), (0.0, 0.0, 2.0), np.eye(3))])
+def test_what_is_apart_does_not_touch(one: Any, other: Any, shift: tuple[float, ...], turn: np.ndarray) -> None:
+    """Along axes of symmetry the ray that looks for a way out goes through corners."""
+    for sign in (-1.0, 1.0):
+        assert deepest(one, other, sign * np.array([shift]), turn[None])[0] <= 0.0
