@@ -29,7 +29,7 @@ def sleeve_crank() -> bc.Mechanism:
     m.add_joint("ball", bc.Spherical(), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
     m.add_joint("cardan", bc.Universal("y", "z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
     m.add_joint("sleeve", bc.Cylindrical("x"), bodies[2], m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
-    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate=0)
+    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate="slide")
     return m
 
 
@@ -302,3 +302,19 @@ def test_weights_pull_at_cut_joints() -> None:
     assert off[0] > 2.0 * off[1] > 0.0
     with pytest.raises(bc.StateError, match="weights: 'D' needs a positive number"):
         system.assemble(weights={"D": 0.0})
+
+
+def test_turns_of_single_coordinates_of_batches() -> None:
+    """As many states as the joint has coordinates: each is as many turns on as it was asked for."""
+    m = bc.Mechanism("two cardans")
+    crank, rod, tip = (m.add_body(name, bc.Inertia.box(1.0, (0.3, 0.1, 0.05), (0.15, 0, 0)))
+                       for name in ("crank", "rod", "tip"))
+    m.add_joint("crank", bc.Revolute("z"), m.ground, crank)
+    m.add_joint("one", bc.Universal("y", "z"), crank, rod, parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("sleeve", bc.Cylindrical("x"), tip, m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
+    m.add_joint("two", bc.Universal("y", "z"), rod, tip, parent_pose=bc.Pose((1.0, 0, 0)))
+    assert bc.compile(m, backend="numpy").loops == ("two",)
+    system = bc.compile(m, backend="numpy", cut=["crank"])
+    wanted = np.array([0.15, 0.15 + 2.0 * np.pi])
+    found = system.assemble(q={"two.angle1": wanted}).q[:, system.coordinate_names.index("two.angle1")]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)

@@ -54,6 +54,11 @@ class Along(Element):
         return True
 
     @property
+    def placed(self) -> bool:
+        """Whether the force may depend on the coordinate: those that do not act along single speeds, too."""
+        return True
+
+    @property
     def timed(self) -> bool:
         """Whether the force depends on time."""
         return False
@@ -69,6 +74,11 @@ class Along(Element):
     def force(self, x: Number, rate: Number) -> Number:
         """The force [N or N m] at the coordinate x [m or rad] and its rate."""
         raise NotImplementedError
+
+    @property
+    def sees_turns(self) -> bool:
+        """Whether the force may be another one after a whole turn of an angle."""
+        return self.placed
 
     def pull_at_zero(self) -> Number:
         """The force at x = 0 and at rest: what a spring without rest length does not have where its ends meet."""

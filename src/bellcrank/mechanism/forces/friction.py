@@ -30,6 +30,10 @@ class Friction(Along):
     static: Number | None = None
     stribeck: Number = 1e-2
 
+    @property
+    def placed(self) -> bool:
+        return False
+
     def force(self, x: Number, rate: Number) -> Number:
         level = self.coulomb
         if self.static is not None:

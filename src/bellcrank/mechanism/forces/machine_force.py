@@ -46,6 +46,10 @@ class MachineForce(Along):
     energy_known = False
 
     @property
+    def placed(self) -> bool:
+        return False  # but by what the law reads
+
+    @property
     def timed(self) -> bool:
         return self.clock
 

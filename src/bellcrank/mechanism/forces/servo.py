@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.scalar.functions import select_less
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 
 __all__ = ["Servo", "within"]
 
@@ -39,6 +39,10 @@ class Servo(Along):
     lower: Number | None = None
     upper: Number | None = None
     energy_known = False
+
+    @property
+    def placed(self) -> bool:
+        return not is_zero(self.stiffness)
 
     @property
     def timed(self) -> bool:

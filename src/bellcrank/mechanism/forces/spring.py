@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bellcrank.mechanism.forces.element import Along
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 
 __all__ = ["LinearSpring", "PotentialSpring"]
@@ -30,6 +30,10 @@ class LinearSpring(Along):
     @property
     def damped(self) -> bool:
         return not (isinstance(self.damping, (int, float)) and self.damping == 0.0)
+
+    @property
+    def placed(self) -> bool:
+        return not is_zero(self.stiffness)
 
     def force(self, x: Number, rate: Number) -> Number:
         return -(self.stiffness * (x - self.rest) + self.damping * rate)
