@@ -85,3 +85,9 @@ def test_forces_and_moments_are_the_published_ones(state: tuple[float, ...], giv
 
 def test_a_wheel_in_the_air_feels_nothing() -> None:
     assert np.abs(MagicSet.of(ALL).loads(0.0, 0.1, 0.1, 0.05, 0.3, 20.0, 1.0)).max() == 0.0
+
+
+def test_no_slip_at_all_is_nothing_special() -> None:
+    """All numbers that roots are taken of are zero there."""
+    plain = {name: ALL[name] for name in ("FNOMIN", "PDX1", "PKX1", "PDY1", "PKY1", "PKY2", "QBZ1", "QDZ1", "QBZ9")}
+    assert np.abs(MagicSet.of(plain).loads(4000.0, 0.0, 0.0, 0.0, 0.3, 20.0, 1.0)).max() < 1e-6
