@@ -10,6 +10,7 @@ from scipy.spatial import ConvexHull, HalfspaceIntersection
 from scipy.spatial.transform import Rotation
 
 import bellcrank as bc
+from bellcrank.mechanism.contact.hull_contacts import _edges_toward
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.spatial import Vector
@@ -123,3 +124,18 @@ def test_a_plank_across_another_stays(below: Any, material: dict[str, float]) ->
     how: dict[str, Any] = {"stepper": "dop853"} if material else {"stepper": "moreau", "step": 5e-3}
     gone = np.abs(system.simulate((q, np.zeros(6)), 0.2, **how)["q"].values - q)
     assert gone.max() < 1e-10
+
+
+def test_the_edge_toward_a_direction_is_the_farthest_one() -> None:
+    """The last of the edges that are looked at, wherever the hull lies and whatever its faces do."""
+    rng = np.random.default_rng(4)
+    hull = seen_by_contact(bc.Mesh(rng.normal(size=(9, 3)) * [0.2, 0.3, 0.1] + [0.4, -0.1, 0.2], [(0, 1, 2)]), "hull")
+    corners = np.array(hull.corners)
+    for _ in range(20):
+        turn, origin, way = Rotation.random(random_state=rng).as_matrix(), rng.normal(size=3), rng.normal(size=3)
+        middles = np.array([origin + turn @ (corners[i] + corners[j]) * 0.5 for i, j in hull.edges])
+        edge, _ = _edges_toward(hull, frame(origin, turn), Vector(*way.tolist()))[-1]
+        wanted = int((middles @ way).argmax())
+        i, j = hull.edges[wanted]
+        np.testing.assert_allclose(tuple(edge.middle), middles[wanted], atol=1e-12)
+        assert edge.half == pytest.approx(0.5 * np.linalg.norm(corners[i] - corners[j]))

@@ -99,6 +99,36 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
     assert wrong.sum() <= 1, np.flatnonzero(wrong)  # where the nearest face changes within h
 
 
+#: how far each shape reaches along a direction n, given in its own axes
+REACHES: dict[str, Any] = {
+    "sphere": lambda n: 0.3, "capsule": lambda n: 0.15 + 0.25 * abs(n[2]),
+    "box": lambda n: 0.25 * abs(n[0]) + 0.15 * abs(n[1]) + 0.2 * abs(n[2]),
+    "cylinder": lambda n: 0.25 * np.hypot(n[0], n[1]) + 0.2 * abs(n[2]),
+    "cone": lambda n: max(0.25 * n[2], 0.25 * np.hypot(n[0], n[1]) - 0.25 * n[2]),
+    "ellipsoid": lambda n: np.linalg.norm(n * [0.3, 0.2, 0.1]),
+    "mesh": lambda n: max(OCTAHEDRON.vertices @ n)}
+
+
+@pytest.mark.parametrize("name", REACHES)
+def test_depths_below_a_plane_are_the_reach_of_the_shape(name: str) -> None:
+    """In closed form; and the place lies half way between the plane and a point of the shape, the farthest one."""
+    rng, n = np.random.default_rng(2), 20
+    tilt, (turn, origin) = turns(rng, n), (turns(rng, n), rng.uniform(-0.3, 0.3, size=(n, 3)))
+    element = ContactPair("pair", 0, 1, np.eye(3), (0.0,) * 3, np.eye(3), (0.0,) * 3,
+                          *(seen_by_contact(SHAPES[k], k) for k in ("plane", name)), None)
+    still = np.zeros((n, 3))
+    found = element.touches(moving(tilt, still, still, still), moving(turn, origin, still, still))
+    depths = np.array([np.broadcast_to(touch.depth, (n,)) for touch in found])
+    points = np.array([np.stack([np.broadcast_to(x, (n,)) for x in touch.point], axis=-1) for touch in found])
+    for i in range(n):
+        up, k = tilt[i, :, 2], int(depths[:, i].argmax())
+        assert depths[k, i] == pytest.approx(REACHES[name](-turn[i].T @ up) - up @ origin[i], abs=1e-12)
+        assert up @ points[k, i] == pytest.approx(-0.5 * depths[k, i], abs=1e-12)
+        own = turn[i].T @ (points[k, i] - 0.5 * depths[k, i] * up - origin[i])  # in the axes of the shape
+        ways = rng.normal(size=(40, 3))
+        assert max(own @ w - REACHES[name](w) for w in ways / np.linalg.norm(ways, axis=1)[:, None]) < 1e-12
+
+
 @pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if not set(p) & {"cone", "mesh", "field"}
                                             and p not in FACED])
 def test_distances_beside_mujoco(one: str, other: str) -> None:

@@ -29,7 +29,7 @@ def sleeve_crank() -> bc.Mechanism:
     m.add_joint("ball", bc.Spherical(), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
     m.add_joint("cardan", bc.Universal("y", "z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
     m.add_joint("sleeve", bc.Cylindrical("x"), bodies[2], m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
-    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate=0)
+    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate="slide")
     return m
 
 
@@ -327,3 +327,39 @@ def test_loads_that_mechanics_leaves_open_are_the_same() -> None:
     assert np.abs(found[0]["alone A"][[0, 1, 5]]).max() > 0.1
     for other in found[1:]:
         same(other, found[0], 1e-9)
+
+
+def test_turns_of_single_coordinates_of_batches() -> None:
+    """As many states as the joint has coordinates: each is as many turns on as it was asked for."""
+    m = bc.Mechanism("two cardans")
+    crank, rod, tip = (m.add_body(name, bc.Inertia.box(1.0, (0.3, 0.1, 0.05), (0.15, 0, 0)))
+                       for name in ("crank", "rod", "tip"))
+    m.add_joint("crank", bc.Revolute("z"), m.ground, crank)
+    m.add_joint("one", bc.Universal("y", "z"), crank, rod, parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("sleeve", bc.Cylindrical("x"), tip, m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
+    m.add_joint("two", bc.Universal("y", "z"), rod, tip, parent_pose=bc.Pose((1.0, 0, 0)))
+    assert bc.compile(m, backend="numpy").loops == ("two",)
+    system = bc.compile(m, backend="numpy", cut=["crank"])
+    wanted = np.array([0.15, 0.15 + 2.0 * np.pi])
+    found = system.assemble(q={"two.angle1": wanted}).q[:, system.coordinate_names.index("two.angle1")]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+def test_a_free_joint_that_closes_a_loop_is_locked_as_a_weld() -> None:
+    """Far from where both sides coincide: what holds it is about the place of the child."""
+    def two(name: str) -> bc.Mechanism:
+        m = bc.Mechanism(name, gravity=(0.0, 0.0, -9.81))
+        m.add_joint("one", bc.Free(), m.ground, m.add_body("a", bc.Inertia.box(1.0, (0.3, 0.1, 0.05), (0.1, 0, 0))))
+        m.add_body("b", bc.Inertia.box(2.0, (0.2, 0.3, 0.1), (0, 0.2, 0.1)))
+        return m
+
+    loose, welded = two("loose"), two("welded")
+    loose.add_joint("two", bc.Free(), loose.ground, "b")
+    loose.add_joint("between", bc.Free(), "a", "b", parent_pose=bc.Pose((0.1, 0.2, 0)), child_pose=bc.Pose((0, 0.05, 0)))
+    welded.add_joint("weld", bc.Weld(), "a", "b", parent_pose=bc.Pose((0.5, 0.4, 0.3)))
+    locked = bc.compile(loose, backend="numpy", cut=["between"]).lock("between")
+    wanted = bc.compile(welded, backend="numpy")
+    q, u = np.array([1.0, 0, 0, 0, 0.1, 0.2, 0.3]), np.array([0.5, 1.0, -0.7, 0.3, 0.2, 0.1])
+    place, speeds = wanted.pose(q, "b").position, wanted.velocity(q, u, "b")
+    found = locked.forward_dynamics(np.r_[q, 1.0, 0, 0, 0, place], np.r_[u, speeds])
+    np.testing.assert_allclose(found[:6], wanted.forward_dynamics(q, u), atol=1e-11)

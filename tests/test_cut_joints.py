@@ -114,7 +114,7 @@ def about(joint: str) -> Callable[[bc.System], Things]:
         assert found.outputs == ("piston[0]", "piston[1]", "piston[2]") and np.abs(found.rate).max() < 1e-8
         assert np.abs(found.nearby([0.0, 0.0]).q - rest.q).max() < 1e-12
         plain = bc.analyze.linearize(system, rest, tau={joint: 3.0})
-        assert plain.outputs[:3] == system.coordinate_names and plain.shapes.shape == (3, 1)
+        assert plain.outputs[:system.nq] == system.coordinate_names and plain.shapes.shape == (system.nq, 1)
         gain = found.C @ np.linalg.solve(2j * np.eye(2) - found.A, found.B)
         return {"poles": np.sort(np.abs(found.eigenvalues)), "same": np.sort(np.abs(plain.eigenvalues)),
                 "gain": np.stack([gain.real, gain.imag])}
@@ -281,6 +281,68 @@ def test_the_same_wherever_it_is_cut(thing: str, joint: str) -> None:
 @pytest.mark.everyday(2)
 def test_the_same_on_other_joints(thing: str, joint: str) -> None:
     compare(thing, joint)
+
+
+#: elements that tell one turn of a crank from the next, and others that need no coordinate of their own
+TURNED: dict[str, Callable[[bc.Mechanism], object]] = {
+    "spring": lambda m: m.add_joint_spring("e", "crank", stiffness=5.0, rest=0.1),
+    "potential": lambda m: m.add_joint_spring("e", "crank", potential=lambda x: 0.1 * x**4),
+    "servo": lambda m: m.add_servo("e", "crank", target=9.0, stiffness=9.0),
+    "stop on one side": lambda m: m.add_limit("e", "crank", lower=-1.0, stiffness=300.0),
+    "stops over a turn": lambda m: m.add_limit("e", "crank", lower=-1.0, upper=6.5, stiffness=300.0),
+    "law": lambda m: m.add_joint_force("e", "crank", lambda x, v: -x),
+    "own length": lambda m: m.add_joint_force("e", "crank", lambda at: -at.element("e").length),
+    "length of another": lambda m: (m.add_friction("other", "crank", viscous=0.1), m.add_joint_force(
+        "e", "slide", lambda at: at.element("other").length))}
+UNTURNED: dict[str, Callable[[bc.Mechanism], object]] = {
+    "damper": lambda m: m.add_joint_spring("e", "crank", damping=5.0),
+    "friction": lambda m: m.add_friction("e", "crank", coulomb=2.0),
+    "speed servo": lambda m: m.add_servo("e", "crank", target_rate=2.0, damping=9.0),
+    "stops within half a turn": lambda m: m.add_limit("e", "crank", lower=-1.0, upper=2.0, stiffness=300.0),
+    "slide": lambda m: m.add_joint_spring("e", "slide", stiffness=5.0)}
+
+
+@pytest.mark.parametrize("thing", TURNED)
+def test_elements_count_the_turns_of_joints_that_were_cut(thing: str) -> None:
+    there, elsewhere = (machine(TURNED[thing], cut=[name]) for name in ("crank", OTHER))
+    assert there.loops == ("crank.closing",)
+    states = [system.assemble(q={"crank": 0.7 + 2.0 * np.pi}, u={"crank": 2.0}) for system in (there, elsewhere)]
+    one, other = (system.element_forces(state)["e"] for system, state in zip((there, elsewhere), states, strict=True))
+    assert abs(one.force - other.force) < 1e-9 * (1.0 + abs(other.force))
+    turned, before = (elsewhere.element_forces(elsewhere.assemble(q={"crank": x}))["e"].force
+                      for x in (0.7 + 2.0 * np.pi, 0.7))
+    assert thing == "stop on one side" or abs(turned - before) > 1.0
+
+
+@pytest.mark.parametrize("thing", UNTURNED)
+def test_elements_that_do_not_count_turns_need_no_coordinate(thing: str) -> None:
+    joint = "slide" if thing == "slide" else "crank"
+    assert machine(UNTURNED[thing], cut=[joint]).loops == (joint,)
+
+
+def test_outputs_go_on_beyond_half_a_turn() -> None:
+    """Also of samples that are a whole turn apart, of batches, and of single samples."""
+    m = bc.load("slider_crank")
+    there, elsewhere = (bc.compile(m, cut=[name]) for name in ("crank", OTHER))
+    law = {"x": lambda at: at.q("crank"), "v": lambda at: at.u("crank")}
+    runs = []
+    for system in (there, elsewhere):
+        assert ("crank" in system.loops) == (system is there)
+        state = system.assemble(q={"crank": 0.7}, u={"crank": 40.0})
+        two = np.array([state.q, state.q]), np.array([state.u, 0.9 * state.u])
+        runs.append(system.simulate(two, 0.4, step=1e-3, stepper="rk4", output=0.1))
+    one, other = (run.outputs(law) for run in runs)
+    assert float(other.x[-1, 0]) > 12.0 and float(abs(one.x - other.x).max()) < 1e-4
+    late = runs[0].isel(time=-1).outputs(law).x
+    assert np.allclose(np.exp(1j * late), np.exp(1j * other.x[-1]), atol=1e-4) and float(abs(late).max()) <= np.pi
+
+
+def test_joints_whose_turns_count_are_not_cut_if_it_can_be_avoided() -> None:
+    plain = machine(lambda m: None)
+    (cut,) = plain.loops
+    sprung = machine(lambda m: m.add_joint_spring("e", cut, stiffness=5.0))
+    assert sprung.loops != plain.loops if cut != "slide" else sprung.loops == plain.loops
+    assert len(sprung.joint_names) == len(plain.joint_names)
 
 
 @pytest.mark.parametrize("method", ["recursive", "kane", "operator", "complement", "momenta", "divide", "dense",

@@ -113,10 +113,10 @@ def test_redundant_reactions_are_minimum_norm() -> None:
     assert np.abs(reactions["D"][[0, 1, 5]]).max() < 1e-12
 
 
-def test_springs_on_joints_that_close_loops() -> None:
-    """The same spring, whether its joint carries a body or closes the loop."""
+def test_stops_on_joints_that_close_loops() -> None:
+    """The same stop, whether its joint carries a body or closes the loop."""
     m = bc.load("four_bar")
-    m.add_joint_spring("spring", "D", stiffness=3.0, damping=0.5, rest=0.2)
+    m.add_limit("stop", "D", lower=-1.0, upper=0.2, stiffness=3.0, damping=0.5)
     plain = bc.compile(bc.load("four_bar"))
     state = plain.assemble(q={"A": 0.5}, u={"A": 1.0})
     d, rate = bc.analyze.loop_coordinates(plain, state.q, "D"), bc.analyze.loop_speeds(plain, state.q, state.u, "D")

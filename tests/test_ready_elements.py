@@ -20,6 +20,8 @@ from bellcrank.mechanism.forces.tyre import brush, magic_formula, trail
 def test_what_is_lost_is_what_dampers_take(element, damping):
     x = np.linspace(-0.4, 0.45, 18) if isinstance(element, Belt) else np.linspace(0.15, 0.8, 14)
     np.testing.assert_allclose(element.loss(x, 0.7), damping * 0.49, atol=1e-9)
+    at_rest = 0.5 if isinstance(element, GasSpring) else 0.0 if isinstance(element, Belt) else 0.45
+    assert element.energy(at_rest) == 0.0 and (element.energy(x) >= 0.0).sum() > 4
 
 
 def slider(mass: float = 2.0, gravity: float = 0.0) -> bc.Mechanism:

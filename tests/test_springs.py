@@ -69,8 +69,8 @@ def test_rolled_loops_feel_their_springs(name: str) -> None:
 
 def test_closing_joint_laws_in_large_machines() -> None:
     machine = bc.load("four_bar_chain", cells=20)
-    machine.add_joint_spring("one", "rear3", stiffness=30.0, damping=2.0, rest=0.2)
-    machine.add_joint_spring("two", "rear9", stiffness=10.0, rest=-0.1)
+    machine.add_limit("one", "rear3", lower=-2.0, upper=-1.0, stiffness=30.0, damping=2.0)
+    machine.add_limit("two", "rear9", lower=1.0, upper=2.0, stiffness=10.0)
     system, oracle = bc.compile(machine), bc.compile(machine, "elimination", "numpy")
     assert system.kernels.springs_outside
     assert {"rear3", "rear9"} <= set(system.model.tree.cut_names)
@@ -83,9 +83,10 @@ def test_spring_energy_is_what_springs_deliver() -> None:
     """d(energy)/dt is minus the power of the spring wrenches and joint laws, without dampers."""
     m = bc.load("four_bar")
     m.add_joint_spring("carried", "B", stiffness=3.0, rest=0.2)
-    m.add_joint_spring("closing", "D", stiffness=2.0, rest=0.1)
+    m.add_limit("closing", "D", lower=-1.0, upper=0.1, stiffness=2.0)
     m.add_spring("point", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), stiffness=50.0, length=0.3)
     system = bc.compile(m)
+    assert system.loops == ("D",)
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
     h = 1e-6
     after, before = (bc.analyze.stored_energy(system, state.q + x * state.u) for x in (h, -h))

@@ -248,7 +248,7 @@ class Closer:
     def turns(self, e: Extra) -> bool:
         """Whether a coordinate is an angle that is measured within a turn; those of screws count turns."""
         kind = self.loops.tree.closures[e.closure].kind
-        return bool(kind.coordinate_names()[e.coordinate].startswith("angle")) and not kind.counts_turns
+        return kind.within_a_turn(e.coordinate)
 
     def coordinate_row(self, q: Floats, e: Extra, t: npt.ArrayLike) -> Floats:
         """d(coordinate of a cut joint)/du, (..., nu), by central differences of its measurement along the loop: the

@@ -46,8 +46,7 @@ class MachineView:
 
     # -- joints -----------------------------------------------------------------------------------
     def q(self, joint: str) -> Number:
-        """A coordinate [m or rad]: ``at.q("crank")``, or ``at.q("slider.turn")`` where a joint has several. That of a
-        joint that closes a loop is an angle within half a turn."""
+        """A coordinate [m or rad]: ``at.q("crank")``, or ``at.q("slider.turn")`` where a joint has several."""
         return self._coordinate(joint, False)
 
     def u(self, joint: str) -> Number:
@@ -76,12 +75,16 @@ class MachineView:
             if name in self._closures:
                 k = self._closures[name]
                 c = tree.closures[k]
-                if k not in self._closing:
-                    self._closing[k] = closing_motion(c, self._moving, self._bind)
-                found, kind = self._closing[k], (c.free or c).kind
-                return (found.speeds if rate else found.coordinates)[_place(name, label, kind, rate)]
+                return self._of_closure(k, _place(name, label, (c.free or c).kind, rate), rate)
         raise ModelError(f"no joint called {key!r} has coordinates here{hint(key, [*self._links, *self._closures])}; a "
                          "joint that is open has none")
+
+    def _of_closure(self, k: int, i: int, rate: bool) -> Number:
+        """A coordinate or speed of a joint that closes a loop."""
+        if k not in self._closing:
+            self._closing[k] = closing_motion(self._tree.closures[k], self._moving, self._bind)
+        found = self._closing[k]
+        return (found.speeds if rate else found.coordinates)[i]
 
     @cached_property
     def _links(self) -> dict[str, int]:

@@ -39,13 +39,6 @@ class ReadyElements(StatefulElements):
         self._springs[name] = Spring(name, self.body(first).index, self.body(second).index, *ends, along)
         return self._springs[name]
 
-    def _free(self, what: str, *states: str) -> None:
-        """Names of states of an element, before anything is added: each has a joint and a body of its name."""
-        for name in states:
-            if name in self._joints:
-                raise ModelError(f"{what}: its state would be called {name!r}, as a joint is already; give the element "
-                                 "another name")
-
     # -- along lines ----------------------------------------------------------------------------
     def add_gas_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
                        second_point: Sequence[Number], *, force: Number, length: Number, reach: Number,
@@ -187,6 +180,8 @@ class ReadyElements(StatefulElements):
         rotor = number(what, "rotor_inertia", rotor_inertia, 0.0)
         self._check_own(what, rotor, *vars(motor).values())
         self._free(what, motor.current)
+        if not is_zero(rotor):
+            new_name(self._armatures, name, "armature")
         made = self.add_joint_force(name, joint, MotorTorque(motor))
         self.add_state(motor.current, CurrentRate(motor), units="A")
         if not is_zero(rotor):

@@ -15,12 +15,16 @@ from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Body, Connection
+    from bellcrank.mechanism.parts import Frame
 
 __all__ = ["StatefulElements"]
 
 
 class StatefulElements(ForceElements):
     """Forces, and states of their own that these may have."""
+
+    _bodies: dict[str, Body]
+    _frames: dict[str, Frame]
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,6 +98,18 @@ class StatefulElements(ForceElements):
             self.add_joint(name, FirstOrder(label), "ground", self.add_body(name))
         self._states[name] = AddedState(name, rate, value, label)
         return self._states[name]
+
+
+    def _free(self, what: str, *states: str) -> None:
+        """Names of states of an element, before anything is added: each has a joint and a body of its name."""
+        for name in states:
+            known = self._joints.get(name)
+            if known is not None and isinstance(known.joint, FirstOrder) and name not in self._states:
+                continue  # files put them in their places beforehand
+            for kind, table in (("joint", self._joints), ("body", self._bodies), ("frame", self._frames)):
+                if name in table:
+                    raise ModelError(f"{what}: its state would be called {name!r}, as a {kind} is already; give the "
+                                     "element another name")
 
 
 def _units(what: str, units: Any) -> str:

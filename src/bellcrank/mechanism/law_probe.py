@@ -37,6 +37,7 @@ class LawUse:
 
     joints: set[str] = field(default_factory=set)
     elements: dict[str, None] = field(default_factory=dict)  #: whose forces it uses
+    lengths: set[str] = field(default_factory=set)  #: elements whose lengths it uses
     clock: bool = False
 
 
@@ -148,6 +149,8 @@ class ProbedElement:
     def __getattr__(self, what: str) -> Any:
         if what not in self._has and what in REPORTED:
             raise ModelError(f"the element {self._name!r} has no {what}; it has {', '.join(self._has)}")
+        if what == "length":
+            self._use.lengths.add(self._name)
         if what in ("length", "rate", "energy"):
             return self._leaf("element", self._name, what)
         if what in ("force", "power"):

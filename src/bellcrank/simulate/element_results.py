@@ -14,6 +14,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import triple
 from bellcrank.simulate.acting import States, joint_reactions
+from bellcrank.simulate.along_time import MachineAlongTime
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.element_fields import element_fields
 from bellcrank.simulate.fields import check_outputs, output_values
@@ -113,7 +114,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
     @by_topology
     def outputs(self, laws: Laws | None = None) -> xarray.Dataset:
         """Outputs over time: functions of the machine ``law(at)`` (see `Mechanism.add_joint_force`), each one number,
-        by name; those of `Mechanism.add_output` unless some are given.
+        by name; those of `Mechanism.add_output` unless some are given. Angles go on beyond half a turn, also of joints
+        at which a loop is cut (from within half a turn at the first sample, if nothing else needs them there).
 
         >>> import bellcrank as bc
         >>> run = bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), duration=0.1)
@@ -125,7 +127,8 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         states = self._states(None, "outputs", needs_wrenches=False)
         declared = {o.name: o for o in states.system.model.mechanism.outputs}
         arrays = {}
-        for name, values in output_values(states.system, states.t, states.q, states.u, laws).items():
+        for name, values in output_values(states.system, states.t, states.q, states.u, laws,
+                                          MachineAlongTime).items():
             attrs = {"units": declared[name].units if name in declared else "1", "long_name": f"output {name}"}
             arrays[name] = self._over(values[..., None], "one", attrs, name).isel(one=0)
         return xarray.Dataset(arrays)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError
+from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
@@ -265,12 +266,13 @@ def check_outputs(system: Machine, laws: Mapping[str, Callable[[Any], Any]]) -> 
 
 
 def output_values(system: Machine, t: Floats, q: Floats, u: Floats,
-                  laws: Mapping[str, Callable[[Any], Any]] | None = None) -> dict[str, Floats]:
+                  laws: Mapping[str, Callable[[Any], Any]] | None = None, view: type[MachineView] = MachineView
+                  ) -> dict[str, Floats]:
     """Outputs of states by name, those of the mechanism or some given: (k, ...) each. Cost: O(n) a state."""
     chosen = {o.name: o.law for o in system.model.mechanism.outputs} if laws is None else laws
     if not chosen:
         return {}
-    at, out = machine_view(system.plans, q, u, t), {}
+    at, out = machine_view(system.plans, q, u, t, view), {}
     for name, law in chosen.items():
         try:
             out[name] = np.array(np.broadcast_to(np.asarray(law(at), dtype=float), u.shape[:-1]))

@@ -282,13 +282,14 @@ def link_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t:
     return moving
 
 
-def machine_view(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike) -> MachineView:
+def machine_view(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike,
+                 kind: type[MachineView] = MachineView) -> MachineView:
     """The machine on arrays, as laws see it."""
     def read(which: int) -> Callable[[int, int], Number]:
         return lambda link, i: plans.loops.read(link, q, u, t)[which][i]
 
-    return MachineView(plans.tree, read(0), read(1), link_motions(plans, q, u, t), binder(plans), _times(t),
-                       Transform(Identity(), Vector.zero()))
+    return kind(plans.tree, read(0), read(1), link_motions(plans, q, u, t), binder(plans), _times(t),
+                Transform(Identity(), Vector.zero()))
 
 
 def _sized(total: Number, lead: tuple[int, ...]) -> Floats:

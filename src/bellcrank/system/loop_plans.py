@@ -119,8 +119,8 @@ class LoopPlans:
     @cached_property
     def turning(self) -> npt.NDArray[np.bool_]:
         """Speeds of angles that whole turns do not change: not of screws, and not of couplers, which count turns."""
-        out = np.array([name.rpartition(".")[2].startswith("angle") and not record.joint.counts_turns
-                        for record in self.configuration.records for name in record.joint.speed_names], dtype=bool)
+        out = np.array([kind.nq == kind.nu and kind.within_a_turn(i) for kind in (
+            record.joint for record in self.configuration.records) for i in range(kind.nu)], dtype=bool)
         out[self.loops.relation_var] = False
         return out
 

@@ -71,10 +71,12 @@ def _near_given(plans: LoopPlans, joint: str, place: Floats, wanted: Mapping[str
         return place
     out = np.array(place)
     for k, label in enumerate(kind.coordinate_names()):
-        value = wanted.get(f"{joint}.{label}", wanted.get(joint))
+        own = wanted.get(f"{joint}.{label}")
+        value = wanted.get(joint) if own is None else own
         if value is None or not plans.turning[start + k]:
             continue
-        aim = np.asarray(value, dtype=float)
-        aim = aim[..., k] if aim.shape[-1:] == (kind.nq,) else aim
+        aim, entries = np.asarray(value, dtype=float), kind.nq if own is None else 1
+        if aim.shape[-1:] == (entries,):  # else the last axis is one of states
+            aim = aim[..., k if own is None else 0]
         out[..., k] += 2.0 * np.pi * np.round((aim - out[..., k]) / (2.0 * np.pi))
     return out

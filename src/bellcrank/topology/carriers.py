@@ -16,6 +16,7 @@ from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.placed_elements import JointForce
 from bellcrank.scalar.graph import Scalar
 from bellcrank.topology.spanning_tree import spanning_tree
 
@@ -23,11 +24,20 @@ __all__ = ["bound_joints", "link_inertias", "with_carriers"]
 
 
 def bound_joints(mechanism: Mechanism, uses: Mapping[str, LawUse]) -> set[str]:
-    """Joints whose coordinates actuators, rotors, sums and laws need (angles that are measured are within half a
-    turn)."""
-    return {*(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
+    """Joints whose coordinates actuators, rotors, sums and laws need, and elements for which it matters how often they
+    have turned (angles that are measured are within half a turn)."""
+    read = {name for use in uses.values() for name in use.lengths}
+    turned = (f.joint for f in mechanism.joint_forces
+              if (f.along.sees_turns or f.name in read) and _turns(mechanism, f))
+    return {*turned, *(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
             *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms),
             *(joint for use in uses.values() for joint in use.joints)}
+
+
+def _turns(mechanism: Mechanism, force: JointForce) -> bool:
+    """Whether an element acts along an angle that poses tell up to whole turns."""
+    kind = mechanism.joint(force.joint).joint
+    return kind.nq == kind.nu and kind.within_a_turn(force.coordinate)
 
 
 def with_carriers(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[str] = (),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError, hint
@@ -39,6 +39,7 @@ class TouchingBodies(ShapedBodies):
 
     name: str
     add_state: Callable[..., AddedState]
+    _free: Callable[..., None]
     _states: dict[str, AddedState]
 
     def __init__(self) -> None:
@@ -164,12 +165,17 @@ class TouchingBodies(ShapedBodies):
 
     def _put(self, made: PlacedContact) -> PlacedContact:
         """Keep a contact, and give it the states of its bristles that are not there yet."""
+        self._free_bends(made)
         self._contacts[made.name] = made
         for k, labels in enumerate(made.bends):
             for i, label in enumerate(labels):
                 if label not in self._states:
                     self.add_state(label, BendRate(made.name, k, i))
         return made
+
+    def _free_bends(self, made: PlacedContact) -> None:
+        """Refuse bristles whose states would be called as something else is."""
+        self._free(f"contact {made.name!r}", *(x for labels in made.bends for x in labels if x not in self._states))
 
     def add_contacts(self, first: str | Iterable[str | Body | PlacedShape] = "all",
                      second: str | Plane | Iterable[str | Body | PlacedShape] = "all", *,
@@ -187,16 +193,34 @@ class TouchingBodies(ShapedBodies):
 
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
         """
-        given = {"stiffness": None, "dissipation": None, "restitution": None, "impact_speed": 1.0, "friction": None,
-                 "slip_speed": 1e-3, "exponent": 1.0, "friction_model": "regularized", "reach": 1e-4,
-                 "bend_damping": 1e-2, **material}
+        given: dict[str, Any] = {
+            "stiffness": None, "dissipation": None, "restitution": None, "impact_speed": 1.0, "friction": None,
+            "slip_speed": 1e-3, "exponent": 1.0, "friction_model": "regularized", "reach": 1e-4, "bend_damping": 1e-2}
+        for key in material:
+            if key not in given:
+                raise ModelError(f"contacts: a material has no {key!r}{hint(key, list(given))}; it has "
+                                 f"{', '.join(given)}")
+        given |= material
         _material("contacts", **{**given, "friction": 0.0 if given["friction"] is None else given["friction"]})
-        if isinstance(second, Plane):
-            second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
+        ones = self._shapes_in(first)
         groups = rigid_groups(1 + len(self.bodies), self.joints)
         apart = {frozenset(self.body(b).index for b in two) for two in exclude}
         near = set() if neighbors else neighboring(groups, self.joints)
-        ones, others = self._shapes_in(first), self._shapes_in(second)
+        plane: PlacedShape | None = None
+        if isinstance(second, Plane):
+            plane = self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))
+            second = [plane]
+        try:
+            made = self._pairs_of(ones, self._shapes_in(second), groups, apart, near, given)
+        except ModelError:
+            if plane is not None:  # nothing is left behind
+                del self._shapes[plane.name]
+            raise
+        return tuple(self._put(one) for one in made)
+
+    def _pairs_of(self, ones: list[PlacedShape], others: list[PlacedShape], groups: Sequence[int],
+                  apart: set[frozenset[int]], near: set[frozenset[int]], given: dict[str, Any]) -> list[PlacedContact]:
+        """Contacts of all pairs that are wanted, before any is added."""
         added: list[PlacedContact] = []
         seen: set[frozenset[str]] = set()
         for one in ones:
@@ -216,10 +240,11 @@ class TouchingBodies(ShapedBodies):
                 if known_pair(*forms) and name not in self._contacts:
                     friction = self._friction(one, other) if given["friction"] is None else given["friction"]
                     made = _material("contacts", **{**given, "friction": friction})
-                    added.append(self._put(self._touching_pair(name, one, other, made)))
+                    added.append(self._touching_pair(name, one, other, made))
+                    self._free_bends(added[-1])
         if not added:
             raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
-        return tuple(added)
+        return added
 
     def _shapes_in(self, some: str | Iterable[str | Body | PlacedShape]) -> list[PlacedShape]:
         if some == "all":

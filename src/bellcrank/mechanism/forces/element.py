@@ -75,6 +75,11 @@ class Along(Element):
         """The force [N or N m] at the coordinate x [m or rad] and its rate."""
         raise NotImplementedError
 
+    @property
+    def sees_turns(self) -> bool:
+        """Whether the force may be another one after a whole turn of an angle."""
+        return self.placed
+
     def pull_at_zero(self) -> Number:
         """The force at x = 0 and at rest: what a spring without rest length does not have where its ends meet."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from bellcrank.mechanism.forces.element import Along, positive_part
@@ -9,6 +10,9 @@ from bellcrank.scalar.functions import select_less
 from bellcrank.scalar.graph import Number
 
 __all__ = ["Limit"]
+
+#: angles [rad] of stops that give way and still end well before half a turn
+_WELL_WITHIN = math.pi - 0.5
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,11 @@ class Limit(Along):
     stiffness: Number
     damping: Number = 0.0
     onset: Number = 1e-3
+
+    @property
+    def sees_turns(self) -> bool:
+        """Not where both stops are well within half a turn, which then is never left."""
+        return not all(isinstance(end, float) and abs(end) < _WELL_WITHIN for end in (self.lower, self.upper))
 
     def force(self, x: Number, rate: Number) -> Number:
         total: Number = 0.0

@@ -107,6 +107,10 @@ class Joint(ABC):
         """Names of the coordinates."""
         return self.speed_names
 
+    def within_a_turn(self, coordinate: int) -> bool:
+        """Whether a coordinate, by its number, is an angle that `measure` finds up to whole turns."""
+        return self.coordinate_names()[coordinate].startswith("angle") and not self.counts_turns
+
     def qdot(self, q: Array, u: Array) -> Array:
         """Rates of the coordinates."""
         if self.nq == self.nu:
