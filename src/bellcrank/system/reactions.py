@@ -44,19 +44,20 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
               ) -> dict[str, Floats]:
     """Wrench [moment; force] that each joint exerts on its child, drive included, shape (..., 6)."""
     given: GivenForces | None = None
-    usual = None if tau is not None and udot is not None else _sharing(plans, q, t)
+    force: Floats | None = None
     if tau is None and udot is not None and plans.tree.looped:
-        tau = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
+        force = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
+    usual = _sharing(plans, q, t) if udot is None or (tau is None and not plans.tree.actuators) else None
     if usual is not None:
-        return _as_usual(plans, usual, State(q, u, t), tau, wrenches)
+        return _as_usual(plans, usual, q, u, force if tau is None else tau, wrenches, t)
     if tau is not None:
         given = given_forces(plans, q, tau, wrenches, t)
-        tau, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
+        force, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
     if udot is None:
-        udot = forward_dynamics(plans, q, u, tau, wrenches=wrenches, t=t)
+        udot = forward_dynamics(plans, q, u, force, wrenches=wrenches, t=t)
     program = reaction_program(plans, q, t)
-    out = _careful_reactions(plans, q, u, tau, udot, wrenches, t) if program is None else _by_program(
-        plans, program, {"q": q, "u": u, "tau": tau, "udot": udot}, wrenches, t)
+    out = _careful_reactions(plans, q, u, force, udot, wrenches, t) if program is None else _by_program(
+        plans, program, {"q": q, "u": u, "tau": force, "udot": udot}, wrenches, t)
     for name, load in () if given is None else given.closing.items():  # drives included
         child = plans.tree.body_names[_part(plans, name).child]
         out[name] = out[name] + _in_axes(load, pose(plans.kernels, q, child, t=t).rotation)
@@ -73,18 +74,19 @@ def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlans 
         return None
 
 
-def _as_usual(plans: LoopPlans, usual: LoopPlans, state: State, tau: Forces | None, wrenches: Wrenches
-              ) -> dict[str, Floats]:
+def _as_usual(plans: LoopPlans, usual: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None,
+              wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
     """Reactions by the machine cut as usual; forces go by the names of speeds."""
-    there = handed_over(usual, plans, state)
+    times: Any = t  # one for all states, or one for each
+    there = handed_over(usual, plans, State(np.asarray(q, dtype=float), np.asarray(u, dtype=float), times))
     if tau is not None and not isinstance(tau, Mapping):
-        forces = np.moveaxis(plans.configuration.forces(tau), -1, 0)
+        forces = np.moveaxis(np.asarray(plans.configuration.forces(tau), dtype=float), -1, 0)
         tau = dict(zip(plans.configuration.speed_names, forces, strict=True))
     if wrenches is not None:
         rows, bodies = plans.model.wrench_rows(wrenches), len(plans.model.described.bodies)
         carried = len(usual.tree.body_names) - 1 - bodies
         wrenches = np.concatenate([rows[..., :bodies, :], np.zeros((*rows.shape[:-2], carried, 6))], axis=-2)
-    found = reactions(usual, there.q, there.u, tau, wrenches=wrenches, t=state.t)
+    found = reactions(usual, there.q, there.u, tau, wrenches=wrenches, t=t)
     return {name: found[name] for name in plans.tree.loaded_names if name in found}
 
 
