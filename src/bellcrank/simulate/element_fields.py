@@ -15,7 +15,7 @@ from bellcrank.simulate.acting import States
 from bellcrank.simulate.contact_results import place_fields, rigid_element
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
 from bellcrank.system.contact_states import contact_states
-from bellcrank.system.element_states import ElementForces
+from bellcrank.system.element_states import ElementForces, states_of_elements
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -72,17 +72,16 @@ def element_fields(states: States, names: Sequence[str], on_record: Mapping[str,
 
 
 def _report(name: str, found: ElementForces, units: Mapping[str, str]) -> dict[str, ElementField]:
-    return {field: ElementField(values, ("axis",) if FIELDS[field] > 1 else (), units[field],
+    return {field: ElementField(getattr(found, field), ("axis",) if size > 1 else (), units[field],
                                 f"{_WORDS[field]} of {name!r}")
-            for field, values in zip(FIELDS, found, strict=True)}
+            for field, size in FIELDS.items()}
 
 
 def _states_of(states: States, names: Iterable[str]) -> dict[str, dict[str, ElementField]]:
-    """States that belong to elements by their names, ``"lift head"``: by element and what is left."""
+    """States that belong to elements: by element and label."""
     wanted, starts = set(names), states.system.model.configuration.starts
     out: dict[str, dict[str, ElementField]] = {}
-    for state in states.system.model.mechanism.states:
-        own, _, label = state.name.rpartition(" ")
+    for (own, label), state in states_of_elements(states.system.model).items():
         if own in wanted:
             out.setdefault(own, {})[label] = ElementField(states.u[..., starts[state.name][1]], (), state.units,
                                                           f"state {label} of {own!r}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, Forces, check_time
+from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import ModelError
 from bellcrank.lowering.element_view import FIELDS, REPORT
 from bellcrank.lowering.element_views import element_parts, joint_view
+from bellcrank.mechanism.first_order import AddedState
 from bellcrank.mechanism.forces.machine_force import KnownForce
 from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import NumpyEvaluator
@@ -18,8 +20,9 @@ from bellcrank.system.force_elements import actuator_forces, machine_view
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
+    from bellcrank.system.model import Model
 
-__all__ = ["ElementForces", "element_forces"]
+__all__ = ["ElementForces", "element_forces", "states_of_elements"]
 
 
 class ElementForces(NamedTuple):
@@ -39,6 +42,8 @@ class ElementForces(NamedTuple):
     torque: Floats  #: (..., 3) the moment on it about `second_point` [N m]
     first_point: Floats  #: (..., 3) where it acts on its first body [m]
     second_point: Floats  #: (..., 3) where it acts on its second body [m]
+    #: (...) each, the states that belong to it: "head" and "rod" of a cylinder, "current", "bend"
+    states: Mapping[str, Floats] = {}
 
 
 def element_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, *, t: npt.ArrayLike
@@ -49,12 +54,37 @@ def element_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Fo
     _check_names([name for name, _, _ in parts] + [d.name for d in plans.model.mechanism.drives])
     out: dict[str, ElementForces] = {}
     if parts:
-        rows = _reports(plans, q, u, t)
+        rows, states = _reports(plans, q, u, t), _states(plans, u)
         rows = rows.reshape(*rows.shape[:-1], len(parts), REPORT)
         for k, (name, kind, _) in enumerate(parts):
-            out[name] = _named(rows[..., k, :], kind.has)
+            out[name] = _named(rows[..., k, :], kind.has, states.get(name, {}))
     if tau is not None:
         out |= _actuators(plans, q, u, tau, t)
+    return out
+
+
+def _states(plans: LoopPlans, u: npt.ArrayLike) -> dict[str, dict[str, Floats]]:
+    """Values of the states that belong to elements, by element and label."""
+    out: dict[str, dict[str, Floats]] = {}
+    for (name, label), state in states_of_elements(plans.model).items():
+        speeds = flat("u", u, plans.tree.nu, "one for every speed")
+        out.setdefault(name, {})[label] = speeds[..., plans.configuration.starts[state.name][1]]
+    return out
+
+
+def states_of_elements(model: Model) -> dict[tuple[str, str], AddedState]:
+    """States that belong to elements by their names, ``"lift head"``, ``"floor bend 0x"``: by the element, the one with
+    the longest name if there are several, and what is left."""
+    mechanism = model.mechanism
+    names = {e.name for e in (*mechanism.force_elements, *mechanism.contacts)}
+    out = {}
+    for state in mechanism.states:
+        words = state.name.split(" ")
+        for k in range(len(words) - 1, 0, -1):
+            own = " ".join(words[:k])
+            if own in names:
+                out[own, " ".join(words[k:])] = state
+                break
     return out
 
 
@@ -77,13 +107,14 @@ def _reports(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayL
     return found.result
 
 
-def _named(rows: Floats, has: tuple[str, ...]) -> ElementForces:
-    values, at = [], 0
+def _named(rows: Floats, has: tuple[str, ...], states: Mapping[str, Floats]) -> ElementForces:
+    values: dict[str, Any] = {"states": {label: np.broadcast_to(x, rows.shape[:-1]) for label, x in states.items()}}
+    at = 0
     for name, size in FIELDS.items():
         part = rows[..., at:at + size] if size > 1 else rows[..., at]
-        values.append(part if name in has else np.full(part.shape, np.nan))
+        values[name] = part if name in has else np.full(part.shape, np.nan)
         at += size
-    return ElementForces(*values)
+    return ElementForces(**values)
 
 
 def _actuators(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, t: npt.ArrayLike
@@ -101,5 +132,5 @@ def _actuators(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
         numbers = kind(sight, tree, part).report()
         lead = np.broadcast_shapes(acting.shape[:-1], *(np.shape(x) for x in numbers))
         rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in numbers], axis=-1)
-        out[drive.name] = _named(rows, kind.has)
+        out[drive.name] = _named(rows, kind.has, {})
     return out

@@ -282,8 +282,8 @@ class Machine(MachineCoordinates):
     def element_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
                        t: npt.ArrayLike = START) -> dict[str, ElementForces]:
         """What every force element does, by name: its force (along its line, and as a vector), the points at which it
-        acts, its length and rate, torque, power and stored energy: see `ElementForces`. Actuators are among them if
-        the joint forces `tau` are given. Cost: O(n + elements), compiled.
+        acts, its length and rate, torque, power, stored energy and states: see `ElementForces`. Actuators are among
+        them if the joint forces `tau` are given. Cost: O(n + elements), compiled.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
