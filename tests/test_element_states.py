@@ -44,6 +44,14 @@ def steered(target: float = 0.4) -> bc.System:
 
 
 # -- at rest ------------------------------------------------------------------------------------------------------
+def test_steps_to_a_rest_that_leave_where_laws_have_values_are_shortened() -> None:
+    m = bc.load("pendulum")
+    m.add_state("level", lambda at: 0.1 - bc.math.sqrt(at.state("level")), initial=4.0)  # Newton's first step: -3.6
+    m.add_joint_force("float", "hinge", lambda at: at.state("level"))
+    rest = bc.analyze.equilibrium(bc.compile(m, backend="numpy"))
+    assert abs(rest.u[1] - 0.01) < 1e-12
+
+
 def test_states_rest_in_equilibrium() -> None:
     rest = bc.analyze.equilibrium(system("numpy"), {"hinge": 0.5})
     angle = float(rest.q[0])

@@ -131,3 +131,39 @@ def test_elements_and_closing_joints_of_files(tmp_path: Path) -> None:
         assert [line.label for line in found] == [line.label for line in wanted]
         for line, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(line.values, other.values, atol=1e-12)
+
+
+def test_wrenches_are_drawn_like_other_elements(tmp_path: Path) -> None:
+    """Forces of laws, tyres and constant loads on bodies: where they act, axis by axis."""
+    m = bc.load("pendulum")
+    m.add_wrench("wind", "bob", law=lambda at: (2.0 - at.velocity("bob").x, 0.0, 0.0))
+    m.add_wrench("twist", "bob", moment=(0.5, 0.0, 0.0), force=(0.0, 0.0, lambda t: 1.0 + t))
+    run = bc.compile(m).simulate(([0.5], [0.0]), 0.1, output=0.05)
+    assert [line.label for line in lines_of(run, "wind")][:3] == ["wind.vector x", "wind.vector y", "wind.vector z"]
+    assert lines_of(run, "wind.power")[0].units == "W"
+    shown = {text.get_text() for axes in run.plot("forces").axes for text in axes.get_legend().get_texts()}
+    assert shown == {"wind.vector x", "twist.vector z", "twist.torque x"}
+    np.testing.assert_allclose(lines_of(run, "twist.vector")[2].values[:, 0], [1.0, 1.05, 1.1])
+    run.to_csv(tmp_path / "run.csv", ["hinge", "wind"])
+    assert "wind.vector x [N]" in (tmp_path / "run.csv").read_text().splitlines()[0]
+
+
+def test_vectors_without_a_machine_are_drawn_by_axes() -> None:
+    m = bc.load("pendulum")
+    m.add_drag("air", "bob", coefficient=1.0, area=0.1)
+    run = bc.compile(m).simulate(([0.5], [0.0]), 0.1).with_elements()
+    bare = run.with_system(None)
+    bare.attrs.clear()
+    assert [line.label for line in lines_of(bare, "air.vector")] == ["air.vector x", "air.vector y", "air.vector z"]
+    assert bare.plot("air.vector", every=True).axes
+
+
+def test_forces_of_rigid_contacts_are_drawn_place_by_place() -> None:
+    m = bc.Mechanism("ball")
+    ball = m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.004, 0.004, 0.004)))
+    m.add_joint("free", bc.Free(), m.ground, ball)
+    m.add_shape(ball, bc.Sphere(0.1), role="collision")
+    m.add_contacts("all", bc.Plane(), friction=0.3)
+    system = bc.compile(m)
+    run = system.simulate(system.assemble(q={"free.z": 0.1}), 0.02, stepper="moreau")
+    assert len(lines_of(run, "contact_force")) == 3 and run.plot("contact_force").axes

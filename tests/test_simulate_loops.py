@@ -359,3 +359,42 @@ def test_dead_points_of_the_independent_joint() -> None:
     result = machine.simulate(machine.assemble(q={"A": 1.0}, u={"A": 5.0}), 2.0, step=1e-3)
     assert result.attrs["status"] == "finished" and result.attrs["switches"] >= 1
     assert result.attrs["energy_drift"] < 2e-4
+
+
+def engine(cylinders: int = 2) -> bc.Mechanism:
+    """Slider-cranks on one crank, described from the crank outwards."""
+    radius, length = 0.045, 0.14
+    m = bc.Mechanism("engine", gravity=(0, 0, 0))
+    m.add_body("crank", bc.Inertia.cylinder(12.0, 0.03, 0.4, "x"))
+    m.add_joint("main", bc.Revolute("x"), m.ground, "crank", at=(0, 0, 0))
+    m.add_joint_spring("drag", "main", damping=m.parameter("drag", 0.001))
+    for i in range(cylinders):
+        x, throw = 0.1 * i, radius * (-1) ** i
+        m.add_body(f"rod{i}", bc.Inertia.rod(0.5, (x, 0, throw), (x, 0, throw + length)))
+        m.add_body(f"piston{i}", bc.Inertia.cylinder(0.4, 0.04, 0.05, "z", (x, 0, throw + length)))
+        m.add_joint(f"pin{i}", bc.Revolute("x"), "crank", f"rod{i}", at=(x, 0, throw))
+        m.add_joint(f"wrist{i}", bc.Revolute("x"), f"rod{i}", f"piston{i}", at=(x, 0, throw + length))
+        m.add_joint(f"bore{i}", bc.Prismatic("z"), m.ground, f"piston{i}", at=(x, 0, throw + length))
+    return m
+
+
+def test_loops_that_close_on_a_crank_need_no_other_plan() -> None:
+    """Along the axes of a crank that turns, pivots would vanish four times a turn, and lanes would fall apart."""
+    system = bc.compile(engine(), actuated=["main"])
+    state = system.assemble(q={"main": 0.3}, u={"main": 100.0})
+    run = system.simulate(state, 0.1, step=2e-4)
+    assert run.attrs["switches"] == 0 and "pin1" in system.loops
+    assert run.attrs["largest_loop_error"] < 1e-12
+    exact = bc.compile(engine(), actuated=["main"], method="dense", backend="numpy")
+    state = system.assemble(q=run.q.values[-1], u=run.u.values[-1])
+    np.testing.assert_allclose(system.forward_dynamics(state), exact.forward_dynamics(state), rtol=1e-9, atol=1e-7)
+    for joint, load in exact.reactions(state).items():
+        planar = [0, 4, 5]  # the others are not determined
+        np.testing.assert_allclose(system.reactions(state)[joint][planar], load[planar], rtol=1e-8, atol=1e-7)
+
+
+def test_loads_in_the_plane_of_an_engine_are_determined() -> None:
+    """Rows that are nothing but rounding say nothing."""
+    found = bc.analyze.explain(bc.compile(engine(), actuated=["main"]))
+    assert {name.partition(": ")[2] for name in found.undetermined} == {"along x", "about y", "about z"}
+    assert [r.kind for r in found.loops] == ["Prismatic", "Revolute"]

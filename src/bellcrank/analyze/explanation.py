@@ -157,6 +157,7 @@ def _loops(system: System, dropped: set[int], q: Floats) -> list[LoopReport]:
     tree, starts = system.model.tree, system.plans.loops.starts
     reasons = dict(zip(tree.cut_names, tree.cut_reasons, strict=True))
     out, axes = [], joint_axes(system, q) if dropped else {}
+    kinds = {r.name: type(r.joint).__name__ for r in system.model.described.joints}
     for i, c in enumerate(tree.closures):
         rows = range(int(starts[i]), int(starts[i + 1]))
         why = reasons.get(c.name, "a constraint, which only closes loops") + ", driven by time" * c.timed
@@ -164,7 +165,7 @@ def _loops(system: System, dropped: set[int], q: Floats) -> list[LoopReport]:
             why += f", {c.nonholonomic} of its conditions on speeds alone"
         joints, redundant = tuple(loop_joints(tree, i)), sum(r in dropped for r in rows)
         normal = plane_of(axes, joints) if redundant else None
-        out.append(LoopReport(c.name, type(c.kind).__name__, why, joints, c.rows, redundant,
+        out.append(LoopReport(c.name, kinds.get(c.name, type(c.kind).__name__), why, joints, c.rows, redundant,
                               "" if normal is None else _axis(normal)))
     for k, relation in enumerate(tree.relations):
         joints = tuple(tree.joint_names[link] for link, _, _ in relation.terms)

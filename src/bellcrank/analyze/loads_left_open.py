@@ -29,7 +29,8 @@ def open_rows(system: System, q: Floats) -> tuple[int, ...]:
     if not rows.size or len(rows) > MOST:
         return ()
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
-    left, values, _ = np.linalg.svd(rows / np.where(sizes > 0.0, sizes, 1.0))
+    some = sizes > _RANK * sizes.max()  # others are rounding, and bind nothing
+    left, values, _ = np.linalg.svd(np.where(some, rows / np.where(some, sizes, 1.0), 0.0))
     rank = int((values > _RANK * values.max(initial=0.0)).sum())
     return tuple(np.flatnonzero(np.abs(left[:, rank:]).max(axis=1, initial=0.0) > _NONE).tolist())
 

@@ -6,15 +6,17 @@ ask for a position, and take the value that holds it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.analyze.linear_models import linear_model
 from bellcrank.analyze.minimal import state_entries
 from bellcrank.arrays import Floats
-from bellcrank.errors import NotYetError, StateError
+from bellcrank.errors import NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import initial_speeds
@@ -64,8 +66,7 @@ class SteadyStates:
             slopes = self._by_states(balance, q)[self.places]
             x = x - np.linalg.lstsq(slopes, rates, rcond=1e-9)[0]
             trial = self.at(balance, x)
-            left = np.abs(self._rates(trial, q)).max()
-            if not left < np.abs(rates).max():
+            if not _largest(self._rates, trial, q) < np.abs(rates).max():
                 break
             balance = trial
         return balance
@@ -118,7 +119,7 @@ class SteadyStates:
         for _ in range(_HALVINGS):
             trial = self.at(balance, balance.speeds[self.places] + step[k:])
             q, left = chart.positions(step[None, :k])
-            if left[0] < CLOSED and float(np.abs(self._lack(trial, chart, q[0]) / scale).max()) < size:
+            if left[0] < CLOSED and _largest(self._lack, trial, chart, q[0], scale=scale) < size:
                 return trial, np.asarray(q[0])
             step = 0.5 * step
         return None
@@ -158,3 +159,11 @@ class SteadyStates:
                 h = 1e-6 * max(1.0, abs(float(x[i]))) * np.eye(len(x))[i]
                 columns.append((self.at(balance, x + h).bias(q) - self.at(balance, x - h).bias(q)) / (2.0 * h[i]))
             return np.stack(columns, axis=-1)
+
+
+def _largest(left: Callable[..., Floats], *of: Any, scale: npt.ArrayLike = 1.0) -> float:
+    """How much is left out of balance; infinite where laws have no value, as beyond the stroke of a cylinder."""
+    try:
+        return float(np.abs(left(*of) / scale).max())
+    except SingularError:
+        return np.inf

@@ -81,6 +81,10 @@ class Row(NamedTuple):
     gamma: Number
     partial: Number = 0.0
 
+    def exchanged(self) -> Row:
+        """The same constraint with its bodies in the other order."""
+        return Row(self.value, self.second, self.first, self.gamma, self.partial)
+
     def of(self, first: Motion, second: Motion, known: Number = 0.0) -> Number:
         """What the row makes of motions of the two bodies (velocities, accelerations), besides what is known."""
         return known + first.dot(self.first) + second.dot(self.second)

@@ -31,6 +31,8 @@ __all__ = ["Equations"]
 
 #: wrenches of springs between distant links are compiled up to this many traced operations
 SPRING_NODES = 400_000
+#: machines of single states that are kept
+_SINGLES = 1024
 
 
 class Equations:
@@ -56,6 +58,7 @@ class Equations:
         own: dict[Any, Code] = {}
         self._codes: dict[Any, Code] = own if self.drives else system.kernels.kept(self.programs, dict)
         self._blocks: dict[int, list[tuple[Block, str]]] = {}
+        self._singles: dict[int, Machine] = {}
 
     # -- states ---------------------------------------------------------------------------------
     def pack(self, q: Floats, u: Floats, t: float) -> Floats:
@@ -86,8 +89,13 @@ class Equations:
         system = self.system
         if not system.model.batched:
             return system
-        return system.with_parameters(**{name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
-                                         for name, v in system.model.values.items()})
+        if index not in self._singles:  # kept: what is known of its loops in general takes some 30 ms to find
+            if len(self._singles) >= _SINGLES:
+                self._singles.clear()
+            self._singles[index] = system.with_parameters(**{
+                name: float(np.broadcast_to(v, self.batch).reshape(-1)[index])
+                for name, v in system.model.values.items()})
+        return self._singles[index]
 
     # -- plans ----------------------------------------------------------------------------------
     def first_plan(self, q: Floats, t: float) -> LoopPlan | None:

@@ -53,6 +53,8 @@ def lines_of(result: Result, name: str) -> list[NamedLine]:
     if owner in _elements(result) and owner not in joints:
         return _element_field(result, owner, field)
     if name in {f.name for f in DERIVED} or (name in result.data_vars and result[name].dims[:1] == ("time",)):
+        if name in result.data_vars and _parts_of(result[name]):
+            return _by_parts(name, field or name, result[name])
         return [_variable(result, name, "energy" if name in _ENERGIES else name.replace("_", " "), "")]
     if rest and head not in joints:
         found = {"reactions": _reaction, "forces": _element}.get(head)
@@ -278,24 +280,36 @@ def _element_field(result: Result, name: str, field: str) -> list[NamedLine]:
     if field not in found:
         raise ModelError(f"plot: element {name!r} has no {field!r}; it has {', '.join(map(str, found.data_vars))}"
                          f"{hint(field, list(map(str, found.data_vars)))}")
-    array = found[field]
-    more = [d for d in ("place", "axis") if d in array.dims]
+    return _by_parts(f"{name}.{field}", field, found[field])
+
+
+def _parts_of(array: Any) -> list[str]:
+    """Dimensions of which every entry is a line of its own: those that are neither time nor samples, axes last."""
+    return sorted((d for d in map(str, array.dims) if d != "time" and not d.startswith("sample")),
+                  key=lambda d: d == "axis")
+
+
+def _by_parts(name: str, field: str, array: Any) -> list[NamedLine]:
+    """A line for every axis of vectors, every place of contacts, and so on."""
+    more = _parts_of(array)
     array = array.transpose("time", ..., *more)
     values, units = np.asarray(array.values, dtype=float), str(array.attrs.get("units", "1"))
     lines = []
     for index in np.ndindex(*(array.sizes[d] for d in more)):
-        label = " ".join([f"{name}.{field}", *(str(i) if d == "place" else "xyz"[i]
-                                               for d, i in zip(more, index, strict=True))])
+        label = " ".join([name, *(str(array[d].values[i]) for d, i in zip(more, index, strict=True))])
         lines.append(NamedLine(label, _kind(field.replace("_", " "), units), units, _flat(values[(..., *index)]),
-                               f"{name}.{field}" if more else ""))
+                               name if more else ""))
     return lines
 
 
 def _element(result: Result, name: str) -> list[NamedLine]:
     """The force of one element; of those with several components all that are not zero."""
     assert result.system is not None
-    if any(c.name == name and c.rigid for c in result.system.model.mechanism.contacts):
+    mechanism = result.system.model.mechanism
+    if any(c.name == name and c.rigid for c in mechanism.contacts):
         return _element_field(result, name, "vector")
+    if any(w.name == name for w in mechanism.wrenches):  # where it acts; about the body's origin means little
+        return [*_element_field(result, name, "vector"), *_element_field(result, name, "torque")]
     array = result.forces(name)
     if "component" not in array.dims:
         units = str(array.attrs.get("units", "1"))

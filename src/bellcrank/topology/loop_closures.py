@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,7 @@ from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces import Actuator, MachineForce
 from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.joints import Prismatic
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint
 from bellcrank.mechanism.pose import Pose
@@ -39,7 +41,8 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     parts += mechanism.constraints
     turns: dict[str, Any] = {}
     checked: set[object] = set()
-    closures = tuple(_closure(part, builder, turns, checked) for part in parts)
+    ends = _closed_from(topology, records)
+    closures = tuple(_closure(part, builder, turns, checked, part.name in ends) for part in parts)
     link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
     relations = _relations(link_of, mechanism, index)
     forces, pairs, named = _forces(link_of, mechanism, index, builder)
@@ -54,14 +57,33 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
                    armatures=_armatures(link_of, mechanism, index))
 
 
-def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any], checked: set[object]
-             ) -> Closure:
+def _closed_from(topology: Topology, records: Sequence[Connection]) -> set[str]:
+    """Joints that close a loop which begins with a slide, and whose child was placed with it, on a parent that was
+    there before and moves: pins of connecting rods on the crank that other cylinders turn, too.
+
+    Along the axes of what was placed last, the last joint before the cut always moves the same way, so that its
+    constraint can be solved for it in all positions. Along those of a crank that turns it cannot: pivots vanish every
+    quarter of a turn. (Loops of hinges alone stay along the axes of their parents: parallelograms cost less so.)
+    """
+    found: set[str] = set()
+    for step in topology.steps:
+        new = set(step.bodies)
+        begins = [records[topology.joint[b]].joint for b in step.bodies if topology.parent[b] not in new]
+        if any(isinstance(joint, Prismatic) for joint in begins):
+            found |= {r.name for r in (records[i] for i in step.closing)
+                      if r.child in new and r.parent and r.parent not in new}
+    return found
+
+
+def _closure(part: Connection | Constraint, builder: _Builder, turns: dict[str, Any], checked: set[object],
+             along_child: bool) -> Closure:
     kind: Any = part.joint if isinstance(part, Connection) else part.kind
     if isinstance(part, Connection):
         if any(type(x) is Scalar for x in kind.constants()):
             raise ModelError(f"joint {part.name!r} closes a loop, where its own numbers (such as a pitch) cannot be "
                              "parameters; cut another joint of the loop with cut=")
         check_closing(part.name, kind, checked)
+        kind = kind.along_child() if along_child else kind
     same = repr(kind)  # says everything about its axes
     align, child = turns[same] if same in turns else turns.setdefault(same, _alignments(kind))
     first, first_turn, first_shift = builder.frame_on_link(part.parent, part.parent_pose, align)

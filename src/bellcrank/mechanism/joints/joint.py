@@ -20,7 +20,7 @@ from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
 
-__all__ = ["AXES", "Array", "AxisJoint", "Joint", "Reversed", "unit_vector"]
+__all__ = ["AXES", "AlongChild", "Array", "AxisJoint", "Joint", "Reversed", "unit_vector"]
 
 Array = npt.NDArray[np.float64]
 #: squares of vectors divided by their length are this close to 1
@@ -140,6 +140,10 @@ class Joint(ABC):
         """The same joint seen from its child: same q and u, inverse motion."""
         return Reversed(self)
 
+    def along_child(self) -> Joint:
+        """The same joint with its `closure_rows` along the axes of its child, where it has such a form."""
+        return self
+
     def kind(self) -> tuple[object, ...]:
         """What makes two joints of this library follow the same code."""
         return (type(self).__name__,)
@@ -170,6 +174,13 @@ class AxisJoint(Joint):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.axis})"
+
+
+class AlongChild(Joint):
+    """A joint, named as a second base, that closes loops along the axes of its child rather than of its parent."""
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        return tuple(row.exchanged() for row in super().closure_rows(second, first, k))  # type: ignore[safe-super]
 
 
 class Reversed(Joint):
@@ -210,7 +221,7 @@ class Reversed(Joint):
         return Motion(-alpha, -(a - w.cross(v) * 2.0 + w.centripetal(p) - alpha.cross(p)))
 
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
-        return tuple(Row(r.value, r.second, r.first, r.gamma) for r in self.joint.closure_rows(second, first, k))
+        return tuple(row.exchanged() for row in self.joint.closure_rows(second, first, k))
 
     def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
         arm = first.point - second.point  # what acts on the old child there acts back on the new one

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident, parallel_axes, turn_about_z, turned_by
-from bellcrank.mechanism.joints.joint import Z_TURN, Array, AxisJoint
+from bellcrank.mechanism.joints.joint import Z_TURN, AlongChild, Array, AxisJoint, Joint
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
@@ -37,6 +37,9 @@ class Revolute(AxisJoint):
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return (*coincident(first, second), *parallel_axes(first, second))
 
+    def along_child(self) -> Joint:
+        return _RevoluteAlongChild(self.axis) if type(self) is Revolute else self
+
     def loop_columns(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Force, ...]:
         return (Force(first.z, Vector.zero()),)
 
@@ -48,3 +51,7 @@ class Revolute(AxisJoint):
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return np.arctan2(turn[..., 1, 0], turn[..., 0, 0])[..., None]
+
+
+class _RevoluteAlongChild(AlongChild, Revolute):
+    """The same hinge, closed along the axes of its child."""

@@ -8,7 +8,7 @@ import numpy as np
 
 import bellcrank.mechanism.joints.quaternion as quaternion
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident
-from bellcrank.mechanism.joints.joint import Array, Joint
+from bellcrank.mechanism.joints.joint import AlongChild, Array, Joint
 from bellcrank.scalar.functions import sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
@@ -70,5 +70,12 @@ class Spherical(Joint):
     def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
         return coincident(first, second)
 
+    def along_child(self) -> Joint:
+        return _SphericalAlongChild() if type(self) is Spherical else self
+
     def measure(self, turn: Array, shift: Array) -> Array:
         return quaternion.from_matrix(turn)
+
+
+class _SphericalAlongChild(AlongChild, Spherical):
+    """The same ball joint, closed along the axes of its child."""
