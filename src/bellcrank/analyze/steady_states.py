@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from bellcrank.analyze.linear_models import linear_model
 from bellcrank.analyze.minimal import state_entries
@@ -161,7 +160,7 @@ class SteadyStates:
             return np.stack(columns, axis=-1)
 
 
-def _largest(left: Callable[..., Floats], *of: Any, scale: npt.ArrayLike = 1.0) -> float:
+def _largest(left: Callable[..., Floats], *of: Any, scale: Floats | float = 1.0) -> float:
     """How much is left out of balance; infinite where laws have no value, as beyond the stroke of a cylinder."""
     try:
         return float(np.abs(left(*of) / scale).max())

@@ -16,7 +16,7 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["Farthest", "Passage", "crossing_edges", "portal_between"]
+__all__ = ["Farthest", "Portal", "crossing_edges", "portal_between"]
 
 #: the farthest point of a body along a direction
 Farthest = Callable[[Vector], Vector]
@@ -40,7 +40,7 @@ class Support(NamedTuple):
         return self.first - self.second
 
 
-class Passage(NamedTuple):
+class Portal(NamedTuple):
     """What is found where the ray leaves the difference of two bodies."""
 
     edges: Touch  #: where an edge of the first body crosses one of the second; far apart where none do
@@ -49,7 +49,7 @@ class Passage(NamedTuple):
 
 
 def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, far: float
-                   ) -> Passage:
+                   ) -> Portal:
     """The place where an edge of the first body crosses one of the second, and the way there."""
     inside = inside_first - inside_second
     # one inside the other, centers in one place: any way will do
@@ -76,8 +76,8 @@ def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector,
     point = (mine + my_way * s + theirs + their_way * t) * 0.5
     depth = select_less(0.0, share, depth, -far)
     edges = Touch(choose(0.0, share, point, inside_first), normal, depth, 1.0, share)
-    parting = _parting(one, two, three, outward, least)
-    return Passage(edges, outward, parting._replace(share=_overlapping(inside, one.apart, two.apart, three.apart)))
+    overlapping = _overlapping(inside, one.apart, two.apart, three.apart)
+    return Portal(edges, outward, _parting(one, two, three, outward, least, overlapping))
 
 
 def _overlapping(inside: Vector, one: Vector, two: Vector, three: Vector) -> Number:
@@ -94,7 +94,7 @@ def _overlapping(inside: Vector, one: Vector, two: Vector, three: Vector) -> Num
     return select_less(-_ABOUT * size, least, select_less(flat, size, 1.0, 0.0), 0.0)
 
 
-def _parting(one: Support, two: Support, three: Support, outward: Vector, least: float) -> Touch:
+def _parting(one: Support, two: Support, three: Support, outward: Vector, least: float, share: Number) -> Touch:
     """Where the corner of one body is behind a face of the other: at that corner, else in the middle of what is there.
     Each body has one, two or three of its points in a portal."""
     depth = outward.dot(one.apart)
@@ -104,7 +104,7 @@ def _parting(one: Support, two: Support, three: Support, outward: Vector, least:
         sizes.append((b - a).dot(b - a) + (c - a).dot(c - a))
     half = outward * (0.5 * depth)
     between = choose(sizes[1], least, middle[1] + half, (middle[0] + middle[1]) * 0.5)
-    return Touch(choose(sizes[0], least, middle[0] - half, between), outward, depth)
+    return Touch(choose(sizes[0], least, middle[0] - half, between), outward, depth, share=share)
 
 
 def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, moved: int = _MOVED

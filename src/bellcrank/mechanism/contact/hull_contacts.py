@@ -16,7 +16,7 @@ from bellcrank.mechanism.contact.cylinder_contacts import (
     rims_of,
     side_on_line,
 )
-from bellcrank.mechanism.contact.edge_portal import Farthest, Passage, crossing_edges, portal_between
+from bellcrank.mechanism.contact.edge_portal import Farthest, Portal, crossing_edges, portal_between
 from bellcrank.mechanism.contact.face_crossings import (
     FacesInTouch,
     TouchingFace,
@@ -205,7 +205,7 @@ def _inside(point: Vector, hull: Points, at: ShapeFrame) -> Number:
     return _behind(Vector(*at.local(point)), hull)[0]
 
 
-def _with_crossings(corners: list[Touch], found: Passage, faces: FacesInTouch, within: Number) -> list[Touch]:
+def _with_crossings(corners: list[Touch], found: Portal, faces: FacesInTouch, within: Number) -> list[Touch]:
     """Corners, four crossings of the edges of the faces that touch, the one that led there; and where no place knows
     of an overlap (far inside each other, bodies may have no corner in the other), that at which they part. `within`:
     how far the center of one body lies in the other."""
