@@ -177,7 +177,8 @@ class TouchingBodies(ShapedBodies):
         """Let all shapes of one set touch those of another: bodies, shapes, or "all" (the ground included), each with
         its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin.
 
-        Pairs on one body or on bodies welded together, on bodies that a joint connects (unless `neighbors`), those of
+        Pairs on one body or on bodies welded together, on bodies that a joint connects (unless `neighbors`; also one of
+        several axes, with massless bodies between them), those of
         bodies named in `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or
         the file that the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
         docs/howto/contact.md). A pair that a rule wants is taken in any case. `material` is that of `add_contact`;
@@ -194,7 +195,7 @@ class TouchingBodies(ShapedBodies):
             second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
         groups = rigid_groups(1 + len(self.bodies), self.joints)
         apart = {frozenset(self.body(b).index for b in two) for two in exclude}
-        near = set() if neighbors else neighboring(groups, self.joints)
+        near = set() if neighbors else neighboring(groups, self.joints, self._axis_carriers())
         ones, others = self._shapes_in(first), self._shapes_in(second)
         added: list[PlacedContact] = []
         seen: set[frozenset[str]] = set()
@@ -219,6 +220,12 @@ class TouchingBodies(ShapedBodies):
         if not added:
             raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
         return tuple(added)
+
+    def _axis_carriers(self) -> set[int]:
+        """Bodies without a mass and without anything to touch: joints of several axes are made of them."""
+        touching = {s.body for s in self._shapes.values() if s.role == "collision"}
+        return {b.index for b in self.bodies if b.index not in touching
+                and not isinstance(b.inertia.mass, Scalar) and not b.inertia.mass}
 
     def _shapes_in(self, some: str | Iterable[str | Body | PlacedShape]) -> list[PlacedShape]:
         if some == "all":
