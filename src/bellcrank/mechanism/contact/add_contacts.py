@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.errors import ModelError, hint
+from bellcrank.errors import BellcrankWarning, ModelError, hint
 from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.contact.contact_bristles import BendRate, BristleContact, bend_names
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding, dissipation_for
@@ -17,7 +18,7 @@ from bellcrank.mechanism.contact.contact_rules import (
     neighboring,
     rigid_groups,
 )
-from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_of, seen_by_contact
+from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_of, seen_by_contact, why_unknown
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
@@ -177,13 +178,13 @@ class TouchingBodies(ShapedBodies):
         """Let all shapes of one set touch those of another: bodies, shapes, or "all" (the ground included), each with
         its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin.
 
-        Pairs on one body or on bodies welded together, on bodies that a joint connects (unless `neighbors`; also one of
-        several axes, with massless bodies between them), those of
-        bodies named in `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or
-        the file that the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
-        docs/howto/contact.md). A pair that a rule wants is taken in any case. `material` is that of `add_contact`;
-        without `friction` it is that of the rule or of the shapes. Contacts are called after their shapes,
-        ``"foot sphere, ground plane"``.
+        Pairs that have a contact already, on one body or on bodies welded together, on bodies that a joint connects
+        (unless `neighbors`; also one of several axes, with massless bodies between them), those of bodies named in
+        `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or the file that
+        the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
+        docs/howto/contact.md), with a `BellcrankWarning` that names them. A pair that a rule wants is taken in any
+        case. `material` is that of `add_contact`; without `friction` it is that of the rule or of the shapes. Contacts
+        are called after their shapes, ``"foot sphere, ground plane"``.
 
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
         """
@@ -193,12 +194,31 @@ class TouchingBodies(ShapedBodies):
         _material("contacts", **{**given, "friction": 0.0 if given["friction"] is None else given["friction"]})
         if isinstance(second, Plane):
             second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
+        added: list[PlacedContact] = []
+        unknown: list[str] = []
+        for one, other in self._wanted_pairs(self._shapes_in(first), self._shapes_in(second), exclude, neighbors):
+            forms = [form for form, _ in self._forms(one, other)]
+            if not known_pair(*forms):
+                unknown.append(f"{one.name!r} and {other.name!r} ({why_unknown(*forms)})")
+                continue
+            friction = self._friction(one, other) if given["friction"] is None else given["friction"]
+            made = _material("contacts", **{**given, "friction": friction})
+            added.append(self._put(self._touching_pair(f"{one.name}, {other.name}", one, other, made)))
+        left = f"{unknown[0]}{f' and {len(unknown) - 1} pairs more' if len(unknown) > 1 else ''}" if unknown else ""
+        if not added:
+            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here"
+                             f"{f': {left}' if left else ''}")
+        if left:
+            warnings.warn(f"contacts of {self.name!r}: left out {left}", BellcrankWarning, stacklevel=2)
+        return tuple(added)
+
+    def _wanted_pairs(self, ones: list[PlacedShape], others: list[PlacedShape], exclude: Collection[tuple[str, str]],
+                      neighbors: bool) -> Iterator[tuple[PlacedShape, PlacedShape]]:
+        """Pairs of two sets that are meant to touch, each once, without those that have a contact already."""
         groups = rigid_groups(1 + len(self.bodies), self.joints)
         apart = {frozenset(self.body(b).index for b in two) for two in exclude}
         near = set() if neighbors else neighboring(groups, self.joints, self._axis_carriers())
-        ones, others = self._shapes_in(first), self._shapes_in(second)
-        added: list[PlacedContact] = []
-        seen: set[frozenset[str]] = set()
+        seen = {frozenset(c.shape_names) for c in self._contacts.values()}
         for one in ones:
             for other in others:
                 pair = frozenset((one.name, other.name))
@@ -209,17 +229,8 @@ class TouchingBodies(ShapedBodies):
                 rule = self._rule(one, other)
                 wanted = rule.touch if rule is not None else (
                     not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
-                if not wanted or frozenset((one.body, other.body)) in apart:
-                    continue
-                forms = [form for form, _ in self._forms(one, other)]
-                name = f"{one.name}, {other.name}"
-                if known_pair(*forms) and name not in self._contacts:
-                    friction = self._friction(one, other) if given["friction"] is None else given["friction"]
-                    made = _material("contacts", **{**given, "friction": friction})
-                    added.append(self._put(self._touching_pair(name, one, other, made)))
-        if not added:
-            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
-        return tuple(added)
+                if wanted and frozenset((one.body, other.body)) not in apart:
+                    yield one, other
 
     def _axis_carriers(self) -> set[int]:
         """Bodies without a mass and without anything to touch: joints of several axes are made of them."""
@@ -283,9 +294,7 @@ class TouchingBodies(ShapedBodies):
         (mine, my_pose), (theirs, their_pose) = self._forms(one, other)
         forms = [mine, theirs]
         if not known_pair(*forms):
-            kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
-            raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
-                             "instead (add_shape(..., role='collision')), or a Plane")
+            raise ModelError(f"{what}: {why_unknown(*forms)}")
         flat = any(isinstance(form, Plane) for form in forms)
         bends = bend_names(name, places_of(*forms), 2 if flat else 3) if isinstance(material, BristleContact) else ()
         return PlacedContact(name, one.body, other.body, my_pose, their_pose, forms[0], forms[1], material,

@@ -36,7 +36,7 @@ from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches"]
+__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches", "why_unknown"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -66,6 +66,17 @@ def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list
 def known_pair(one: Any, other: Any) -> bool:
     """Whether two shapes can touch here."""
     return (type(one), type(other)) in _PAIRS or (type(other), type(one)) in _PAIRS
+
+
+def why_unknown(one: Any, other: Any) -> str:
+    """Why two shapes cannot touch here, and what to do."""
+    kinds = [("Mesh" if isinstance(shape, Points) else type(shape).__name__) for shape in (one, other)]
+    if all(isinstance(shape, (Plane, HeightField)) for shape in (one, other)):
+        return f"{' and '.join(kinds)} cannot touch here: give one of the bodies a shape that ends somewhere"
+    odd = [kind for kind in kinds if kind in ("Cone", "Ellipsoid")]
+    grounds = {"Cone": "a Plane or a HeightField", "Ellipsoid": "a Plane"}
+    return (f"{' and '.join(kinds)} cannot touch here: {' and '.join(f'{k} touches only {grounds[k]}' for k in odd)}; "
+            "give its body a Sphere, Capsule, Box, Cylinder or Mesh instead (add_shape(..., role='collision'))")
 
 
 def places_of(one: Any, other: Any) -> int:
