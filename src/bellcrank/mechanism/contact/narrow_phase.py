@@ -91,7 +91,7 @@ def seen_by_contact(shape: Any, what: str) -> Any:
 
 
 def _hull(mesh: Mesh, what: str) -> Points:
-    """Corners of the convex hull; of many, the outermost along as many directions spread over a sphere."""
+    """Corners of the convex hull; of many, the outermost."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -99,7 +99,7 @@ def _hull(mesh: Mesh, what: str) -> Points:
     except (QhullError, ValueError):
         raise ModelError(f"{what}: the mesh is flat or has fewer than four corners; use a Box or a Plane") from None
     if len(corners) > MOST_CORNERS:
-        corners = _outermost(corners - corners.mean(axis=0)) @ corners
+        corners = corners[_outermost(corners)]
     return _with_faces(corners, ConvexHull(corners))
 
 
@@ -142,12 +142,20 @@ def as_box(points: Any) -> tuple[Box, Pose] | None:
 
 
 def _outermost(corners: Any) -> Any:
-    """Which corners to keep, as rows of the unit matrix."""
-    n = 4 * MOST_CORNERS
-    height = 1.0 - (2.0 * np.arange(n) + 1.0) / n
-    angle = np.pi * (1.0 + 5.0**0.5) * np.arange(n)
-    across = np.sqrt(1.0 - height * height)
-    ways = np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=-1)
-    ways = np.concatenate([np.eye(3), -np.eye(3), ways])
-    found = list(dict.fromkeys(np.argmax(ways @ corners.T, axis=1).tolist()))[:MOST_CORNERS]
-    return np.eye(len(corners))[found]
+    """Which corners of a hull to keep: the outermost along the axes, then again and again the one that lies farthest
+    outside the hull of those before."""
+    from scipy.spatial import ConvexHull
+
+    ways = np.concatenate([np.eye(3), -np.eye(3)])
+    kept = list(dict.fromkeys(np.argmax(ways @ corners.T, axis=1).tolist()))
+    size = float(np.ptp(corners, axis=0).max())
+    while len(kept) < MOST_CORNERS:
+        across = np.linalg.svd(corners[kept] - corners[kept[0]])
+        flat = across[2][int((across[1] > 1e-6 * size).sum()):]  # directions that these do not reach
+        if len(flat):
+            outside = np.linalg.norm((corners - corners[kept[0]]) @ flat.T, axis=1)
+        else:
+            hull = ConvexHull(corners[kept]).equations
+            outside = (corners @ hull[:, :3].T + hull[:, 3]).max(axis=1)
+        kept.append(int(np.argmax(outside)))
+    return kept
