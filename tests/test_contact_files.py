@@ -42,6 +42,41 @@ def test_mjcf(tmp_path: Path) -> None:
     assert [(s.friction, s.groups) for s in back.shapes] == [(s.friction, s.groups) for s in m.shapes]
 
 
+def test_pairs_of_geoms_that_collide_with_nothing_else(tmp_path: Path) -> None:
+    """Feet of many robots have contype and conaffinity 0 and touch the floor by pairs alone; friction is that of the
+    pair, of its class, or the larger one of the geoms."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text("""<mujoco><default><default class="foot"><geom contype="0" conaffinity="0" size="0.1" mass="1"
+      friction="0.7"/><pair friction="0.55"/></default></default><worldbody>
+      <geom name="floor" type="plane" size="0 0 1" contype="0" conaffinity="0" friction="0.4"/>
+      <body name="a" pos="0 0 1"><freejoint/><geom name="ga" class="foot"/><geom name="other" class="foot"/></body>
+      <body name="b" pos="1 0 1"><freejoint/><geom name="gb" class="foot"/></body></worldbody>
+      <contact><pair geom1="ga" geom2="floor"/><pair class="foot" geom1="gb" geom2="floor"/>
+      <pair geom1="ga" geom2="gb" friction="0.25 0.25 0 0 0"/></contact></mujoco>""")
+    m = bc.load(path)
+    names = ["ground", *(b.name for b in m.bodies)]
+    made = {f"{names[c.first]} {names[c.second]}": c.material.friction for c in m.add_contacts("all", "all")}
+    assert made == pytest.approx({"ground a": 0.7, "ground b": 0.55, "a b": 0.25})
+
+
+def test_joints_of_several_axes_connect_neighbors(tmp_path: Path) -> None:
+    """A hip with two hinges has a body without mass between them; as in MuJoCo, thigh and pelvis do not touch. The
+    shin and the pelvis do."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text("""<mujoco><worldbody><body name="pelvis"><freejoint/><geom size="0.1" mass="1"/>
+      <body name="thigh"><joint axis="1 0 0"/><joint axis="0 1 0"/><joint axis="0 0 1"/>
+      <geom type="capsule" size="0.05 0.1" mass="1"/>
+      <body name="shin" pos="0 0 -0.3"><joint/><geom size="0.05" mass="1"/></body></body></body></worldbody>
+      </mujoco>""")
+    m = bc.load(path)
+    made, = m.add_contacts("all", "all")
+    assert {m.bodies[made.first - 1].name, m.bodies[made.second - 1].name} == {"pelvis", "shin"}
+    again = bc.load(path)
+    assert len(again.add_contacts("all", "all", neighbors=True)) == 3
+
+
 def test_terrain_in_files(tmp_path: Path) -> None:
     """MuJoCo's own format and images: the first row of the one is near, that of an image far; heights fill the size."""
     pytest.importorskip("mujoco")

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import bellcrank as bc
 from bellcrank.mechanism.contact.hull_contacts import _edges_toward
-from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
+from bellcrank.mechanism.contact.narrow_phase import MOST_CORNERS, seen_by_contact, touches
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.spatial import Vector
 
@@ -139,3 +139,23 @@ def test_the_edge_toward_a_direction_is_the_farthest_one() -> None:
         i, j = hull.edges[wanted]
         np.testing.assert_allclose(tuple(edge.middle), middles[wanted], atol=1e-12)
         assert edge.half == pytest.approx(0.5 * np.linalg.norm(corners[i] - corners[j]))
+
+
+@pytest.mark.parametrize("shape", ["ball", "plank", "foot"])
+def test_few_corners_stand_for_many(shape: str) -> None:
+    """24 of 400 corners: what is lost of the hull is small on all sides, and the flat sole of a foot is kept."""
+    rng = np.random.default_rng(2)
+    points = rng.normal(size=(400, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    sizes = {"ball": (1.0, 1.0, 1.0), "plank": (2.0, 0.3, 0.1), "foot": (0.3, 0.1, 0.1)}[shape]
+    points = points * sizes
+    if shape == "foot":
+        sole = np.array([(x, y, -0.1) for x in (-0.3, 0.3) for y in (-0.1, 0.1)])
+        points = np.concatenate([points, sole])
+    seen = seen_by_contact(bc.Mesh(points, [(0, 1, 2)]), shape)
+    kept, planes = np.array(seen.corners), np.array(seen.planes)
+    assert len(kept) == MOST_CORNERS
+    outside = (points @ planes[:, :3].T - planes[:, 3]).max(axis=1)
+    assert outside.max() < 0.04 * sum(sizes)
+    if shape == "foot":
+        assert all((np.abs(kept - corner).max(axis=1) < 1e-12).any() for corner in sole)

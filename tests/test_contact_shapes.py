@@ -234,7 +234,9 @@ def two_bodies() -> bc.Mechanism:
 
 @pytest.mark.parametrize(("change", "said"), [
     (lambda m: m.add_contact("c", "a", "b"), "2 shapes of the role 'collision'.*'ball'.*name one"),
-    (lambda m: m.add_contact("c", "a", "b ellipsoid"), "Cylinder and Ellipsoid cannot touch here; give one"),
+    (lambda m: m.add_contact("c", "a", "b ellipsoid"), "Cylinder and Ellipsoid cannot touch here: Ellipsoid"),
+    (lambda m: m.add_contact("c", m.add_shape("a", bc.Plane(), role="collision"), m.add_shape(
+        "b", bc.Plane(), role="collision")), "Plane and Plane cannot touch here: give one of the bodies a shape that"),
     (lambda m: m.add_contact("c", "a", "ground"), "body 'ground' has no shape of the role 'collision'; add one"),
     (lambda m: m.add_contact("c", "a", "bal"), "no body or shape called 'bal'.*did you mean 'ball'"),
     (lambda m: m.add_contact("c", "ball", "b ellipsoid"), "both shapes belong to one body"),
@@ -256,6 +258,9 @@ def test_contacts_of_many_shapes() -> None:
     m = two_bodies()
     made = m.add_contacts("all", bc.Plane(), friction=0.5)
     assert [c.name for c in made] == ["a cylinder, ground plane", "b ellipsoid, ground plane", "ball, ground plane"]
-    assert [c.name for c in m.add_contacts(["a"], ["b"], stiffness=1e5)] == ["a cylinder, ball"]
+    with pytest.warns(bc.BellcrankWarning, match="of 'two': left out 'a cylinder' and 'b ellipsoid' .Cylinder and"):
+        assert [c.name for c in m.add_contacts(["a"], ["b"], stiffness=1e5)] == ["a cylinder, ball"]
+    with pytest.raises(ModelError, match="no two of these"):  # they do so already
+        m.add_contacts(["ball"], ["a"])
     with pytest.raises(ModelError, match="no two of these"):
         m.add_contacts(["a"], ["b"], exclude=[("a", "b")], stiffness=1e5)

@@ -146,9 +146,27 @@ def _read_rules(reader: MjcfReader, machine: Mechanism, touching: dict[str, str]
             if element.tag not in ("exclude", "pair") or not set(ends) <= known:
                 reader.note("ignored", element, "its parts do not touch anything here")
                 continue
-            words = element.attributes.get("friction", "").split()
-            friction = float(words[0]) if element.tag == "pair" and words else None
+            friction = _pair_friction(reader, element) if element.tag == "pair" else None
             machine.set_contact_rule(*ends, touch=element.tag == "pair", friction=friction)
+
+
+def _pair_friction(reader: MjcfReader, pair: XmlElement) -> float | None:
+    """That of a pair, or of its class; if none is given, it is that of the geoms."""
+    words = pair.attributes.get("friction", "").split()
+    for default in reader.source.gate.root.all("default") if not words else ():
+        words = _class_friction(default, pair.attributes.get("class", "main"), []) or words
+    return float(words[0]) if words else None
+
+
+def _class_friction(default: XmlElement, wanted: str, words: list[str]) -> list[str] | None:
+    """The friction of pairs of a class, which inherits that of the classes around it; None if it is not there."""
+    for child in default.children:
+        if child.tag == "pair":
+            words = child.attributes.get("friction", "").split() or words
+    if default.attributes.get("class", "main") == wanted:
+        return words
+    inner = (_class_friction(child, wanted, words) for child in default.children if child.tag == "default")
+    return next((found for found in inner if found is not None), None)
 
 
 def _roles(collides: bool, group: int) -> list[Role]:

@@ -115,11 +115,13 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
     by_name = {mesh.name: mesh for mesh in spec.meshes}
     assets = terrain_files(spec, gate, path, folder)
     fields = {field.name for field in spec.hfields}
+    paired = {pair.attributes.get(end) for section in gate.root.all("contact") for pair in section.children
+              if pair.tag == "pair" for end in ("geom1", "geom2")}
     facts: list[GeomFacts] = []
     for geom in list(spec.geoms):
         groups, friction = (int(geom.contype), int(geom.conaffinity)), float(geom.friction[0])
         surface = Surface(groups if min(groups) >= 0 else (1, 1), friction if friction >= 0.0 else None)
-        collides = any(groups)
+        collides = any(groups) or geom.name in paired  # a pair asks for no groups
         geom.contype = geom.conaffinity = 0  # no convex hulls
         element = gate.element(geom.info)
         if geom.type == mujoco.mjtGeom.mjGEOM_SDF or (geom.type == mujoco.mjtGeom.mjGEOM_HFIELD

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.errors import ModelError, hint
+from bellcrank.errors import BellcrankWarning, ModelError, hint
 from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.contact.contact_bristles import BendRate, BristleContact, bend_names
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding, dissipation_for
@@ -17,7 +18,7 @@ from bellcrank.mechanism.contact.contact_rules import (
     neighboring,
     rigid_groups,
 )
-from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_of, seen_by_contact
+from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_of, seen_by_contact, why_unknown
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.geometry.add_shapes import ShapedBodies
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
@@ -184,12 +185,13 @@ class TouchingBodies(ShapedBodies):
         """Let all shapes of one set touch those of another: bodies, shapes, or "all" (the ground included), each with
         its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin.
 
-        Pairs on one body or on bodies welded together, on bodies that a joint connects (unless `neighbors`), those of
-        bodies named in `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or
-        the file that the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
-        docs/howto/contact.md). A pair that a rule wants is taken in any case. `material` is that of `add_contact`;
-        without `friction` it is that of the rule or of the shapes. Contacts are called after their shapes,
-        ``"foot sphere, ground plane"``.
+        Pairs that have a contact already, on one body or on bodies welded together, on bodies that a joint connects
+        (unless `neighbors`; also one of several axes, with massless bodies between them), those of bodies named in
+        `exclude`, and those that groups of shapes or rules forbid (`add_shape`, `set_contact_rule`, or the file that
+        the machine was read from) are left out, and so are pairs of shapes that cannot touch here (see
+        docs/howto/contact.md), with a `BellcrankWarning` that names them. A pair that a rule wants is taken in any
+        case. `material` is that of `add_contact`; without `friction` it is that of the rule or of the shapes. Contacts
+        are called after their shapes, ``"foot sphere, ground plane"``.
 
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
         """
@@ -203,26 +205,46 @@ class TouchingBodies(ShapedBodies):
         given |= material
         _material("contacts", **{**given, "friction": 0.0 if given["friction"] is None else given["friction"]})
         ones = self._shapes_in(first)
-        groups = rigid_groups(1 + len(self.bodies), self.joints)
-        apart = {frozenset(self.body(b).index for b in two) for two in exclude}
-        near = set() if neighbors else neighboring(groups, self.joints)
         plane: PlacedShape | None = None
         if isinstance(second, Plane):
             plane = self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))
             second = [plane]
         try:
-            made = self._pairs_of(ones, self._shapes_in(second), groups, apart, near, given)
+            made = self._made_of(self._wanted_pairs(ones, self._shapes_in(second), exclude, neighbors), given)
         except ModelError:
             if plane is not None:  # nothing is left behind
                 del self._shapes[plane.name]
             raise
         return tuple(self._put(one) for one in made)
 
-    def _pairs_of(self, ones: list[PlacedShape], others: list[PlacedShape], groups: Sequence[int],
-                  apart: set[frozenset[int]], near: set[frozenset[int]], given: dict[str, Any]) -> list[PlacedContact]:
-        """Contacts of all pairs that are wanted, before any is added."""
-        added: list[PlacedContact] = []
-        seen: set[frozenset[str]] = set()
+    def _made_of(self, pairs: Iterable[tuple[PlacedShape, PlacedShape]], given: dict[str, Any]) -> list[PlacedContact]:
+        """Contacts of pairs, before any is added."""
+        made: list[PlacedContact] = []
+        unknown: list[str] = []
+        for one, other in pairs:
+            forms = [form for form, _ in self._forms(one, other)]
+            if not known_pair(*forms):
+                unknown.append(f"{one.name!r} and {other.name!r} ({why_unknown(*forms)})")
+                continue
+            friction = self._friction(one, other) if given["friction"] is None else given["friction"]
+            material = _material("contacts", **{**given, "friction": friction})
+            made.append(self._touching_pair(f"{one.name}, {other.name}", one, other, material))
+            self._free_bends(made[-1])
+        left = f"{unknown[0]}{f' and {len(unknown) - 1} pairs more' if len(unknown) > 1 else ''}" if unknown else ""
+        if not made:
+            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here"
+                             f"{f': {left}' if left else ''}")
+        if left:
+            warnings.warn(f"contacts of {self.name!r}: left out {left}", BellcrankWarning, stacklevel=3)
+        return made
+
+    def _wanted_pairs(self, ones: list[PlacedShape], others: list[PlacedShape], exclude: Collection[tuple[str, str]],
+                      neighbors: bool) -> Iterator[tuple[PlacedShape, PlacedShape]]:
+        """Pairs of two sets that are meant to touch, each once, without those that have a contact already."""
+        groups = rigid_groups(1 + len(self.bodies), self.joints)
+        apart = {frozenset(self.body(b).index for b in two) for two in exclude}
+        near = set() if neighbors else neighboring(groups, self.joints, self._axis_carriers())
+        seen = {frozenset(c.shape_names) for c in self._contacts.values()}
         for one in ones:
             for other in others:
                 pair = frozenset((one.name, other.name))
@@ -233,18 +255,14 @@ class TouchingBodies(ShapedBodies):
                 rule = self._rule(one, other)
                 wanted = rule.touch if rule is not None else (
                     not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
-                if not wanted or frozenset((one.body, other.body)) in apart:
-                    continue
-                forms = [form for form, _ in self._forms(one, other)]
-                name = f"{one.name}, {other.name}"
-                if known_pair(*forms) and name not in self._contacts:
-                    friction = self._friction(one, other) if given["friction"] is None else given["friction"]
-                    made = _material("contacts", **{**given, "friction": friction})
-                    added.append(self._touching_pair(name, one, other, made))
-                    self._free_bends(added[-1])
-        if not added:
-            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here")
-        return added
+                if wanted and frozenset((one.body, other.body)) not in apart:
+                    yield one, other
+
+    def _axis_carriers(self) -> set[int]:
+        """Bodies without a mass and without anything to touch: joints of several axes are made of them."""
+        touching = {s.body for s in self._shapes.values() if s.role == "collision"}
+        return {b.index for b in self.bodies if b.index not in touching
+                and not isinstance(b.inertia.mass, Scalar) and not b.inertia.mass}
 
     def _shapes_in(self, some: str | Iterable[str | Body | PlacedShape]) -> list[PlacedShape]:
         if some == "all":
@@ -302,9 +320,7 @@ class TouchingBodies(ShapedBodies):
         (mine, my_pose), (theirs, their_pose) = self._forms(one, other)
         forms = [mine, theirs]
         if not known_pair(*forms):
-            kinds = " and ".join(type(s.shape).__name__ for s in (one, other))
-            raise ModelError(f"{what}: {kinds} cannot touch here; give one of the bodies spheres, capsules or boxes "
-                             "instead (add_shape(..., role='collision')), or a Plane")
+            raise ModelError(f"{what}: {why_unknown(*forms)}")
         flat = any(isinstance(form, Plane) for form in forms)
         bends = bend_names(name, places_of(*forms), 2 if flat else 3) if isinstance(material, BristleContact) else ()
         return PlacedContact(name, one.body, other.body, my_pose, their_pose, forms[0], forms[1], material,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
@@ -57,12 +57,24 @@ def rigid_groups(bodies: int, joints: Iterable[Connection]) -> list[int]:
     return [root(i) for i in range(bodies)]
 
 
-def neighboring(groups: list[int], joints: Iterable[Connection]) -> set[frozenset[int]]:
-    """Pairs of bodies that a joint connects, and of groups that move; the ground itself has no neighbors."""
-    found = set()
+def neighboring(groups: list[int], joints: Iterable[Connection], carriers: Collection[int] = ()
+                ) -> set[frozenset[int]]:
+    """Pairs of bodies that a joint connects, and of groups that move; the ground itself has no neighbors. `carriers`
+    are bodies that only carry axes, such as those of a hip with three of them: what they connect is connected."""
+    beside: dict[int, set[int]] = {}
     for c in joints:
         if c.parent and c.child:
-            found.add(frozenset((c.parent, c.child)))
-            if groups[c.parent] and groups[c.child]:
-                found.add(frozenset((groups[c.parent], groups[c.child])))
+            beside.setdefault(c.parent, set()).add(c.child)
+            beside.setdefault(c.child, set()).add(c.parent)
+    found = set()
+    for body in beside:
+        seen, ahead = {body}, [body]
+        while ahead:
+            for other in beside[ahead.pop()] - seen:
+                seen.add(other)
+                found.add(frozenset((body, other)))
+                if groups[body] and groups[other]:
+                    found.add(frozenset((groups[body], groups[other])))
+                if other in carriers:
+                    ahead.append(other)
     return found

@@ -36,7 +36,7 @@ from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches"]
+__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches", "why_unknown"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -68,6 +68,17 @@ def known_pair(one: Any, other: Any) -> bool:
     return (type(one), type(other)) in _PAIRS or (type(other), type(one)) in _PAIRS
 
 
+def why_unknown(one: Any, other: Any) -> str:
+    """Why two shapes cannot touch here, and what to do."""
+    kinds = [("Mesh" if isinstance(shape, Points) else type(shape).__name__) for shape in (one, other)]
+    if all(isinstance(shape, (Plane, HeightField)) for shape in (one, other)):
+        return f"{' and '.join(kinds)} cannot touch here: give one of the bodies a shape that ends somewhere"
+    odd = [kind for kind in kinds if kind in ("Cone", "Ellipsoid")]
+    grounds = {"Cone": "a Plane or a HeightField", "Ellipsoid": "a Plane"}
+    return (f"{' and '.join(kinds)} cannot touch here: {' and '.join(f'{k} touches only {grounds[k]}' for k in odd)}; "
+            "give its body a Sphere, Capsule, Box, Cylinder or Mesh instead (add_shape(..., role='collision'))")
+
+
 def places_of(one: Any, other: Any) -> int:
     """How many places two shapes can touch at."""
     x, y, z = Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)
@@ -80,7 +91,7 @@ def seen_by_contact(shape: Any, what: str) -> Any:
 
 
 def _hull(mesh: Mesh, what: str) -> Points:
-    """Corners of the convex hull; of many, the outermost along as many directions spread over a sphere."""
+    """Corners of the convex hull; of many, the outermost."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:
@@ -88,7 +99,7 @@ def _hull(mesh: Mesh, what: str) -> Points:
     except (QhullError, ValueError):
         raise ModelError(f"{what}: the mesh is flat or has fewer than four corners; use a Box or a Plane") from None
     if len(corners) > MOST_CORNERS:
-        corners = _outermost(corners - corners.mean(axis=0)) @ corners
+        corners = corners[_outermost(corners)]
     return _with_faces(corners, ConvexHull(corners))
 
 
@@ -131,12 +142,20 @@ def as_box(points: Any) -> tuple[Box, Pose] | None:
 
 
 def _outermost(corners: Any) -> Any:
-    """Which corners to keep, as rows of the unit matrix."""
-    n = 4 * MOST_CORNERS
-    height = 1.0 - (2.0 * np.arange(n) + 1.0) / n
-    angle = np.pi * (1.0 + 5.0**0.5) * np.arange(n)
-    across = np.sqrt(1.0 - height * height)
-    ways = np.stack([across * np.cos(angle), across * np.sin(angle), height], axis=-1)
-    ways = np.concatenate([np.eye(3), -np.eye(3), ways])
-    found = list(dict.fromkeys(np.argmax(ways @ corners.T, axis=1).tolist()))[:MOST_CORNERS]
-    return np.eye(len(corners))[found]
+    """Which corners of a hull to keep: the outermost along the axes, then again and again the one that lies farthest
+    outside the hull of those before."""
+    from scipy.spatial import ConvexHull
+
+    ways = np.concatenate([np.eye(3), -np.eye(3)])
+    kept = list(dict.fromkeys(np.argmax(ways @ corners.T, axis=1).tolist()))
+    size = float(np.ptp(corners, axis=0).max())
+    while len(kept) < MOST_CORNERS:
+        across = np.linalg.svd(corners[kept] - corners[kept[0]])
+        flat = across[2][int((across[1] > 1e-6 * size).sum()):]  # directions that these do not reach
+        if len(flat):
+            outside = np.linalg.norm((corners - corners[kept[0]]) @ flat.T, axis=1)
+        else:
+            hull = ConvexHull(corners[kept]).equations
+            outside = (corners @ hull[:, :3].T + hull[:, 3]).max(axis=1)
+        kept.append(int(np.argmax(outside)))
+    return kept
