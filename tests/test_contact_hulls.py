@@ -125,8 +125,8 @@ def test_a_plank_across_another_stays(below: Any, material: dict[str, float]) ->
     assert gone.max() < 1e-10
 
 
-@pytest.mark.parametrize("shape", ["ball", "plank", "foot"])
-def test_few_corners_stand_for_many(shape: str) -> None:
+@pytest.mark.parametrize(("shape", "loss"), [("ball", 0.25), ("plank", 0.06), ("foot", 0.02)])
+def test_few_corners_stand_for_many(shape: str, loss: float) -> None:
     """24 of 400 corners: what is lost of the hull is small on all sides, and the flat sole of a foot is kept."""
     rng = np.random.default_rng(2)
     points = rng.normal(size=(400, 3))
@@ -140,6 +140,6 @@ def test_few_corners_stand_for_many(shape: str) -> None:
     kept, planes = np.array(seen.corners), np.array(seen.planes)
     assert len(kept) == MOST_CORNERS
     outside = (points @ planes[:, :3].T - planes[:, 3]).max(axis=1)
-    assert outside.max() < 0.04 * sum(sizes)
+    assert outside.max() < loss
     if shape == "foot":
         assert all((np.abs(kept - corner).max(axis=1) < 1e-12).any() for corner in sole)
