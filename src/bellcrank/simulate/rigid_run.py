@@ -33,11 +33,14 @@ class ContactStepper(FixedStepper):
         self.code, self.kind, self.most = code, kind, most
         self.places = len(ways)  # `ways`: see `rigid_equations.paths`
         self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=False)
+        lanes = code.backend.beside() if code.width == 1 else 1
+        stride = -(-3 * most // lanes) * lanes
         self.memory = m = code.memory(CONTACT, {
             "slopes": code.size, "lost": code.size if code.real == "float" else 0,
-            **contact_memory(code.nq, code.nu, self.places, most)})
+            **contact_memory(code.nq, code.nu, self.places, most, stride)})
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1,
-              places=self.places, most=most, memory=code.inputs["contact"])
+              places=self.places, most=most, stride=stride, together=code.sizes["column"] // max(code.nu, 1),
+              views=code.sizes["shown"] // (code.size + 1), memory=code.inputs["contact"])
         near, far = NEAR_AND_FAR[code.real]
         m.set_real(near=near, far=far)
         m.point("paths", np.append(ways.ravel(), 0.0))
