@@ -12,6 +12,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
 from bellcrank.simulate import chosen_run
+from bellcrank.simulate.moreau import PushedRhs
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import CallLists, backend_named
 from bellcrank.target.cuda import cuda_runtime
@@ -220,6 +221,19 @@ def test_prescribed_motion_carries() -> None:
             result = system.simulate((q, u), 0.4, stepper="moreau", step=h, output=h)
             errors.append(np.abs(result["q"].values[:, -1] - 0.05 - 0.05 * np.sin(5.0 * result["time"].values)).max())
         assert errors[0] < 2e-5 and errors[1] < 0.3 * errors[0]
+
+
+def test_what_rests_is_looked_at_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forces of a machine that is at rest are computed once a step, not until speeds that are nothing but rounding have
+    settled; and no speeds stay that change their signs from step to step."""
+    asked, accelerated = [], PushedRhs.accelerated
+    monkeypatch.setattr(PushedRhs, "accelerated", lambda self, *given: asked.append(0) or accelerated(self, *given))
+    system = hopper("numpy")
+    down = hop(hopper("llvm"), 14.0)
+    assert np.abs(down["u"].values[-1]).max() < 1e-11
+    run = system.simulate((down["q"].values[-1], down["u"].values[-1]), 0.05, stepper="moreau", step=1e-3)
+    assert np.abs(run["u"].values[-1]).max() < 1e-11
+    assert 50 <= len(asked) < 56
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")

@@ -44,8 +44,8 @@ PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
 #: conditions are met to this share of the largest velocity at which bodies meet or slide (plus 1 m/s): in doubles, and
 #: in floats
 TOLERANCE, ROUGH = 1e-11, 3e-6
-#: where they are met, but not to this share of that, Newton's method goes on once: in a machine at rest what is missed
-#: would stay, as speeds that change their signs from step to step
+#: where a first guess meets them, but not to this share of that, Newton's method improves it once: in a machine at rest
+#: what is missed would stay, as speeds that change their signs from step to step
 FINE = 3e-2
 
 #: memory of the solver; the first ones are what it is given
@@ -126,8 +126,8 @@ class ConeSolver:
         """Newton's method from `tried`, the best point for the problem itself in `p`; which lanes have solved the one
         with G + e/R."""
         f, number = self.f, self.f.counter(0)
-        busy, left, once = f.variable(todo.value), f.variable(1e300), f.variable(1.0)
-        fine = goal * (self.fine / self.tolerance)
+        busy, left = f.variable(todo.value), f.variable(1e300)
+        asked = f.variable(goal * (self.fine / self.tolerance))
         with f.forever() as leave:
             residual, miss = self.evaluate()
             better = (residual < best.value).pick(busy.value, 0.0)
@@ -135,9 +135,8 @@ class ConeSolver:
             best.set((better > 0.5).pick(residual, best.value))
             left.set((busy.value > 0.5).pick(miss, left.value))
             todo.set((best.value > goal).pick(todo.value, 0.0))
-            more = (miss > goal).pick(todo.value, (miss > fine).pick(once.value, 0.0))
-            once.set((miss > goal).pick(once.value, 0.0))
-            busy.set(busy.value * more)
+            busy.set((miss > asked.value).pick(busy.value * (asked.value < goal).pick(1.0, todo.value), 0.0))
+            asked.set(goal)
             leave(~(busy.value > 0.5).any())
             leave(number.value >= NEWTON)
             self.linearise()

@@ -179,9 +179,9 @@ class ContactSlots(ContactViews):
                     screw = screws.at(speed * SCREW)
                     angular, linear, origin = (three_of(screw, 3 * n) for n in range(3))
                     arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
+                    moving = tuple((a + b) * sign for a, b in zip(linear, cross(angular, arm), strict=True))
                     for a, way in enumerate(ways):
-                        along = (dot(linear, way) + dot(angular, cross(arm, way))) * sign
-                        own[speed * stride + a] = near.pick(along, 0.0)
+                        own[speed * stride + a] = near.pick(dot(moving, way), 0.0)
 
     def clear_rows(self, rows: Memory) -> None:
         """Zeros in all rows, and behind the last."""

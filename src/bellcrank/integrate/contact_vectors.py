@@ -28,11 +28,11 @@ def three_of(m: Memory | Seen, at: int) -> Three:
     return m[at], m[at + 1], m[at + 2]
 
 
-def dot(a: Three, b: Three) -> Real:
+def dot(a: tuple[Real, ...], b: Three) -> Real:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def cross(a: tuple[Real, ...], b: Three) -> Three:
+def cross(a: tuple[Real, ...], b: tuple[Real, ...]) -> Three:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 

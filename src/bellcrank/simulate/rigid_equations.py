@@ -49,7 +49,7 @@ Ints = npt.NDArray[np.int64]
 MANY = 12_000
 
 
-class Response(NamedTuple):
+class ColumnAnswers(NamedTuple):
     """What computes how speeds answer to joint forces: numbers that all columns share, what computes them, what
     computes columns, and how many at once."""
 
@@ -150,22 +150,22 @@ class ContactEquations(Equations):
         where = {name: ("shown", start * VIEWS) for name, start in starts.items()}
         return (Call(block(several, (places.name,), c.width), "touch", 0, where),), VIEWS
 
-    def _response(self, c: Compiler, pushed: Function) -> Response:
+    def _response(self, c: Compiler, pushed: Function) -> ColumnAnswers:
         """How speeds answer to columns."""
         tree = c.run.tree
         if not self.places:
-            return Response()
+            return ColumnAnswers()
         if not tree.looped and not tree.flexible:
             function = self.system.kernels.functions["joint_responses"]
             traced = c.run.trace(function, False)
             if isinstance(traced, list):
                 return self._split(c, traced, c.run.inputs(function, False))
-            return Response(apply=tuple(c.calls([function.name], "answer", 0)))
+            return ColumnAnswers(apply=tuple(c.calls([function.name], "answer", 0)))
         traced = c.run.trace(pushed, self.external)
         if isinstance(traced, list):
             graph = next((x.graph for x in traced if type(x) is Scalar), None)
             if graph is None:  # nothing can be moved: all of it is prescribed, or has left
-                return Response()
+                return ColumnAnswers()
             seeds = {graph.leaf(("extra", i)): {0: graph.leaf(("column", i))} for i in range(tree.nu)}
             rows = [row.get(0, 0.0) for row in tangents(traced, seeds)]
             return self._split(c, rows, c.run.inputs(pushed, self.external))
@@ -173,19 +173,19 @@ class ContactEquations(Equations):
         wrenches = self.external or self.system.kernels.springs_outside
         base, answer = (tuple(c.calls([pushed.name], buffer, 0, wrenches, {**where, "extra": (added, 0)}))
                         for buffer, added in (("base", "none"), ("answer", "column")))
-        return Response(factor=base, apply=answer)
+        return ColumnAnswers(factor=base, apply=answer)
 
-    def _split(self, c: Compiler, entries: list[Number], inputs: Mapping[str, int]) -> Response:
+    def _split(self, c: Compiler, entries: list[Number], inputs: Mapping[str, int]) -> ColumnAnswers:
         """The same, from a column traced as a whole."""
         nu, block = c.run.tree.nu, c.run.backend.block
         if not any(type(x) is Scalar for x in entries):  # as above
-            return Response()
+            return ColumnAnswers()
         graphs = split((), (), nu, entries)
         first = _graph(list(graphs.shared), {name: size for name, size in inputs.items() if name != "column"})
         second = _graph(list(graphs.step), {"shared": len(graphs.shared), "column": nu})
         lanes = c.run.backend.beside() if c.width == 1 and second.pieces is None else 1
         several = ManyKernel(second.outputs, second.inputs, ("column",), lanes) if lanes > 1 else second
-        return Response(len(graphs.shared), (Call(block(first, ("factor",), c.width), "shared", 0),),
+        return ColumnAnswers(len(graphs.shared), (Call(block(first, ("factor",), c.width), "shared", 0),),
                         (Call(block(several, ("apply",), c.width), "answer", 0),), lanes)
 
 

@@ -168,14 +168,17 @@ class ContactLog:
         self.names = tuple(f"{pair.name}[{i}].{axis}" for pair in tree.contacts for i in range(pair.places)
                            for axis in "xyz") if few else ()
         run.recorded = few
-        self._turn, self._states = np.asarray(tree.ground_turn, dtype=float), len(run.y)
+        turn = np.asarray(tree.ground_turn, dtype=float)
+        self._turn, self._states = None if np.array_equal(turn, np.eye(3)) else turn, len(run.y)
         self._known: list[tuple[float, Floats]] = []
 
     def note(self, times: Floats, run: Recorded) -> None:
         """Keep what a run says of its last samples."""
         if self.names and len(times) and run.forces.shape[-1] == len(self.names):
-            shaped = run.forces.reshape(*run.forces.shape[:-1], -1, 3) @ self._turn.T
-            self._known += zip(times.tolist(), shaped.reshape(run.forces.shape), strict=True)
+            forces = run.forces
+            if self._turn is not None:
+                forces = (forces.reshape(*forces.shape[:-1], -1, 3) @ self._turn.T).reshape(forces.shape)
+            self._known += zip(times.tolist(), forces, strict=True)
 
     def at(self, times: Floats) -> Floats | None:
         """The forces (samples, states, components), NaN where they are not known: at the start, and at events."""
