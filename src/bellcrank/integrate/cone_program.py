@@ -21,14 +21,15 @@ G + e/R, c - (e/R) p' with the last ones as p', and e becomes smaller as often a
 | p' | ``center`` |
 
 Deviations: places that are redundant (a box on four corners) make G singular; its diagonal is a little larger in
-Newton's matrix, not in the residual, so that the solution is not changed. Rows are exchanged in pairs (D. C. Sorensen,
-"Analysis of pairwise pivoting in Gaussian elimination", IEEE Trans. Comput. 34 (1985)), each lane by itself. Places
-that are not `on` have p = 0 and zeros in all sums: what a lane computes does not depend on the places of others.
+Newton's matrix, not in the residual, so that the solution is not changed. Pivots are the largest of their column, each
+lane by itself: a row is exchanged with the first as often as it has a larger one. Places that are not `on` have p = 0
+and zeros in all sums: what a lane computes does not depend on the places of others. Rows of matrices are `stride`
+entries apart, and vectors as long; those behind the last row are zeros (`clear`), so that sums may run over them.
 """
 
 from __future__ import annotations
 
-from bellcrank.target.array_loops import each, sum_of
+from bellcrank.target.array_loops import in_registers, sum_of, whole_registers
 from bellcrank.target.program import Builder, Int, IntVariable, Mask, Memory, Real, RealVariable
 
 __all__ = ["CONE_POINTERS", "FINE", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUNDS", "SHIFT", "TOLERANCE",
@@ -43,35 +44,47 @@ PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
 #: conditions are met to this share of the largest velocity at which bodies meet or slide (plus 1 m/s): in doubles, and
 #: in floats
 TOLERANCE, ROUGH = 1e-11, 3e-6
-#: where they are met, but not to this share of that, Newton's method goes on once: in a machine at rest what is missed
-#: would stay, as speeds that change their signs from step to step
+#: where a first guess meets them, but not to this share of that, Newton's method improves it once: in a machine at rest
+#: what is missed would stay, as speeds that change their signs from step to step
 FINE = 3e-2
 
 #: memory of the solver; the first ones are what it is given
 CONE_POINTERS = ("g", "c", "p", "mu", "on", "sizes", "tried", "center", "x", "wanted", "matrix", "change")
 
 
-def cone_memory(most: int) -> dict[str, int]:
+def cone_memory(most: int, stride: int) -> dict[str, int]:
     """Reals of each, for so many places."""
-    m = 3 * most
-    return {"g": m * m, "c": m, "p": m, "mu": most, "on": m, "sizes": most, "tried": m, "center": m, "x": m,
-            "wanted": m, "matrix": m * m, "change": m}
+    return {"mu": most, "sizes": most, "g": 3 * most * stride, "matrix": 3 * most * stride,
+            **dict.fromkeys(("c", "p", "on", "tried", "center", "x", "wanted", "change"), stride)}
 
 
 class ConeSolver:
-    """Writes the solver into a program; `count` is the number of places, `most` that for which there is memory."""
+    """Writes the solver into a program; `count` is the number of places. There is memory for `stride` rows at least,
+    which is a multiple of the lanes that are free."""
 
-    def __init__(self, f: Builder, count: IntVariable, most: Int) -> None:
-        self.f, self.count, self.stride = f, count, most * 3
+    def __init__(self, f: Builder, count: IntVariable, stride: Int) -> None:
+        self.f, self.count, self.stride = f, count, stride
         (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.center, self.x, self.wanted,
          self.matrix, self.change) = (f.memory(name) for name in CONE_POINTERS)
         self.e, self.tolerance = f.variable(0.0), ROUGH if f.compensates else TOLERANCE
         self.fine = self.tolerance * (1.0 if f.compensates else FINE)
 
+    def rows(self) -> Int:
+        """Rows of all places, in whole registers."""
+        return whole_registers(self.f, self.count.value * 3)
+
+    def clear(self) -> None:
+        """Nothing acts, nowhere."""
+        def nothing(j: Int, zero: Real) -> None:
+            for x in (self.p, self.on, self.center, self.wanted, self.change):
+                x[j] = zero
+
+        in_registers(self.f, self.rows(), nothing, self.f.constant(0.0))
+
     def solve(self, going: Real, worst: RealVariable) -> None:
         """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0); `worst`
         becomes the larger of what it was and the residual [m/s]."""
-        f, m = self.f, self.count.value * 3
+        f = self.f
         goal = f.variable(0.0)
         with f.loop(self.count.value) as k:  # bodies that part are no matter, however fast they do
             c, on = self.c.at(k * 3), self.on[k * 3]
@@ -79,9 +92,12 @@ class ConeSolver:
         goal.set((goal.value + 1.0) * self.tolerance)
         best, todo, turn = f.variable(1e300), f.variable(going), f.counter(0)
         self.e.set(0.0)
-        with f.loop(m) as j:
+
+        def guess(j: Int) -> None:
             self.tried[j] = self.p[j]
             self.center[j] = self.p[j]
+
+        in_registers(f, self.rows(), guess)
         with f.forever() as leave:
             reached = self.newton(best, todo, goal.value)
             turn.set(turn.value + 1)
@@ -109,27 +125,28 @@ class ConeSolver:
     def newton(self, best: RealVariable, todo: RealVariable, goal: Real) -> Mask:
         """Newton's method from `tried`, the best point for the problem itself in `p`; which lanes have solved the one
         with G + e/R."""
-        f, m, number = self.f, self.count.value * 3, self.f.counter(0)
-        busy, left, once = f.variable(todo.value), f.variable(1e300), f.variable(1.0)
-        fine = goal * (self.fine / self.tolerance)
+        f, number = self.f, self.f.counter(0)
+        busy, left = f.variable(todo.value), f.variable(1e300)
+        asked = f.variable(goal * (self.fine / self.tolerance))
         with f.forever() as leave:
             residual, miss = self.evaluate()
-            better = (residual < best.value).pick(busy.value, 0.0) > 0.5
-            with f.loop(m) as j:
-                self.p[j] = better.pick(self.tried[j], self.p[j])
-            best.set(better.pick(residual, best.value))
+            better = (residual < best.value).pick(busy.value, 0.0)
+            in_registers(f, self.rows(), self._improve, better)
+            best.set((better > 0.5).pick(residual, best.value))
             left.set((busy.value > 0.5).pick(miss, left.value))
             todo.set((best.value > goal).pick(todo.value, 0.0))
-            more = (miss > goal).pick(todo.value, (miss > fine).pick(once.value, 0.0))
-            once.set((miss > goal).pick(once.value, 0.0))
-            busy.set(busy.value * more)
+            busy.set((miss > asked.value).pick(busy.value * (asked.value < goal).pick(1.0, todo.value), 0.0))
+            asked.set(goal)
             leave(~(busy.value > 0.5).any())
             leave(number.value >= NEWTON)
             self.linearise()
             self.eliminate()
-            each(f, m, self._advance, busy.value)
+            in_registers(f, self.rows(), self._advance, busy.value)
             number.set(number.value + 1)
         return left.value <= goal
+
+    def _improve(self, j: Int, better: Real) -> None:
+        self.p[j] = (better > 0.5).pick(self.tried[j], self.p[j])
 
     def _advance(self, j: Int, busy: Real) -> None:
         self.tried[j] = (busy > 0.5).pick(self.tried[j] + self.change[j], self.tried[j])
@@ -138,7 +155,7 @@ class ConeSolver:
     def velocity(self, row: Int) -> Real:
         """v: an entry of G p + c at `tried`."""
         g = self.g.at(row * self.stride)
-        return sum_of(self.f, self.count.value * 3, lambda j: g[j] * self.tried[j]) + self.c[row]
+        return sum_of(self.f, self.rows(), lambda j: g[j] * self.tried[j]) + self.c[row]
 
     def projected(self, x: tuple[Real, Real, Real], mu: Real) -> tuple[Real, Real, Real]:
         """P(x)."""
@@ -154,23 +171,25 @@ class ConeSolver:
         f, e = self.f, self.e.value
         true, near = f.variable(0.0), f.variable(0.0)
         with f.loop(self.count.value) as k:
-            size, active = self.sizes[k], self.on[k * 3] > 0.5
-            x, here = [], []
+            inverse, row = 1.0 / self.sizes[k], k * 3
+            p = [self.tried[row + i] for i in range(3)]
+            x = [p[i] - self.velocity(row + i) * inverse for i in range(3)]
+            with f.when((e > 0.0).any()):
+                self.miss(k, (x[0], x[1], x[2]), true)
+            here = [x[i] - e * (p[i] - self.center[row + i]) for i in range(3)]
             for i in range(3):
-                row = k * 3 + i
-                p = self.tried[row]
-                x.append(p - self.velocity(row) / size)
-                here.append(x[i] - e * (p - self.center[row]))
-            plain = self.projected((x[0], x[1], x[2]), self.mu[k])
-            wanted = self.projected((here[0], here[1], here[2]), self.mu[k])
-            for i in range(3):
-                row = k * 3 + i
-                self.x[row] = here[i]
-                self.wanted[row] = active.pick(wanted[i], 0.0)
-                for most, goal in ((true, plain[i]), (near, wanted[i])):
-                    miss = active.pick((self.tried[row] - goal).abs() * size, 0.0)
-                    most.set(miss.is_nan().pick(1e300, most.value.max(miss)))
-        return true.value, near.value
+                self.x[row + i] = here[i]
+            for i, goal in enumerate(self.miss(k, (here[0], here[1], here[2]), near)):
+                self.wanted[row + i] = (self.on[row] > 0.5).pick(goal, 0.0)
+        return (e > 0.0).pick(true.value, near.value), near.value
+
+    def miss(self, k: Int, x: tuple[Real, Real, Real], most: RealVariable) -> tuple[Real, Real, Real]:
+        """P(x) at place k; `most` becomes at least that by which `tried` misses it [m/s]."""
+        wanted, active = self.projected(x, self.mu[k]), self.on[k * 3] > 0.5
+        for i in range(3):
+            miss = active.pick((self.tried[k * 3 + i] - wanted[i]).abs() * self.sizes[k], 0.0)
+            most.set(miss.is_nan().pick(1e300, most.value.max(miss)))
+        return wanted
 
     def project(self, moving: Mask) -> None:
         """No impulse pulls, no friction is larger than it can be."""
@@ -183,7 +202,7 @@ class ConeSolver:
     # -- Newton's equations -----------------------------------------------------------------------
     def linearise(self) -> None:
         """The matrix I - P'(I - R G - e), and P(x) - p."""
-        f, m, more = self.f, self.count.value * 3, self.e.value + (SHIFT - 1.0)
+        f, more = self.f, self.e.value + (SHIFT - 1.0)
         with f.loop(self.count.value) as k:
             slope = self.slope(k)
             inverse = 1.0 / self.sizes[k]
@@ -198,7 +217,7 @@ class ConeSolver:
                         total = total + factor * g[s][j]
                     row[j] = total * self.on[j]
 
-                each(f, m, entry, *(slope[i][s] * inverse for s in used))  # type: ignore[operator]
+                in_registers(f, self.rows(), entry, *(slope[i][s] * inverse for s in used))  # type: ignore[operator]
                 for s in range(3):
                     part = slope[i][s]
                     unit = 1.0 if s == i else 0.0
@@ -222,40 +241,46 @@ class ConeSolver:
                 [push * b, cross, shrink - shrink * b * b]]
 
     def eliminate(self) -> None:
-        """change = matrix^-1 change, with rows exchanged in pairs."""
+        """change = matrix^-1 change."""
         f, m, change = self.f, self.count.value * 3, self.change
         with f.loop(m) as k:
             upper = self.matrix.at(k * self.stride)
+            self._bring_up(k, upper)
+            pivot = upper[k]
+            inverse = 1.0 / (pivot == 0.0).pick(1.0, pivot)
             with f.loop(m, k + 1) as i:
                 lower = self.matrix.at(i * self.stride)
-                first, second = upper[k], lower[k]
-                with f.when(~(second == 0.0).all()):
-                    swap = second.abs() > first.abs()
-                    pivot = swap.pick(second, first)
-                    factor = (pivot == 0.0).pick(0.0, swap.pick(first, second) / pivot)
-                    with f.when(swap.any()):
-                        self._exchange(upper.at(k), lower.at(k), m - k, swap)
-                        a, b = change[k], change[i]
-                        change[k] = swap.pick(b, a)
-                        change[i] = swap.pick(a, b)
-                    one, other = upper.at(k), lower.at(k)
+                with f.when(~(lower[k] == 0.0).all()):
+                    factor = lower[k] * inverse
 
-                    def less(j: Int, factor: Real, one=one, other=other) -> None:  # type: ignore[no-untyped-def]
-                        other[j] = other[j] - factor * one[j]
+                    def less(j: Int, factor: Real, upper=upper, lower=lower) -> None:  # type: ignore[no-untyped-def]
+                        lower[j] = lower[j] - factor * upper[j]
 
-                    each(f, m - k, less, factor)
+                    in_registers(f, self.rows(), less, factor, start=whole_registers(f, k, start=True))
+                    lower[k] = 0.0
                     change[i] = change[i] - factor * change[k]
         with f.loop(m, back=True) as i:
-            row = self.matrix.at(i * self.stride)
-            behind, known = row.at(i + 1), change.at(i + 1)
-            total = sum_of(f, m - 1 - i, lambda j: behind[j] * known[j])
-            change[i] = (change[i] - total) / row[i]
+            row, start = self.matrix.at(i * self.stride), whole_registers(f, i, start=True)
+            pivot = row[i]
+            row[i] = 0.0
+            behind, known = row.at(start), change.at(start)
+            total = sum_of(f, self.rows() - start, lambda j, row=behind, known=known: row[j] * known[j])
+            change[i] = (change[i] - total) / pivot
 
-    def _exchange(self, one: Memory, other: Memory, size: Int, where: Mask) -> None:
-        """Exchange entries of two arrays in some lanes."""
-        def both(j: Int, swapped: Real) -> None:
-            a, b = one[j], other[j]
-            one[j] = (swapped > 0.5).pick(b, a)
-            other[j] = (swapped > 0.5).pick(a, b)
+    def _bring_up(self, k: Int, upper: Memory) -> None:
+        """The row with the largest pivot to the place of row k, in every lane."""
+        f, change = self.f, self.change
+        with f.loop(self.count.value * 3, k + 1) as i:
+            lower = self.matrix.at(i * self.stride)
+            swap = lower[k].abs() > upper[k].abs()
+            with f.when(swap.any()):
 
-        each(self.f, size, both, where.pick(1.0, 0.0))
+                def both(j: Int, swapped: Real, lower=lower) -> None:  # type: ignore[no-untyped-def]
+                    a, b = upper[j], lower[j]
+                    upper[j] = (swapped > 0.5).pick(b, a)
+                    lower[j] = (swapped > 0.5).pick(a, b)
+
+                in_registers(f, self.rows(), both, swap.pick(1.0, 0.0), start=whole_registers(f, k, start=True))
+                a, b = change[k], change[i]
+                change[k] = swap.pick(b, a)
+                change[i] = swap.pick(a, b)

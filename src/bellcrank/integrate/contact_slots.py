@@ -14,22 +14,19 @@ Directions along the surface at q_m are those at q_e, turned as little as possib
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
 from bellcrank.integrate.contact_vectors import Three, across, aligned, cross, dot, three_of
-from bellcrank.integrate.fixed_step import STEPPING, Stepping
-from bellcrank.target.array_loops import copy, each, sum_of
+from bellcrank.integrate.contact_views import END, GLANCE, MIDDLE, PLACE, SCREW, START, ContactViews, Seen
+from bellcrank.integrate.fixed_step import STEPPING
+from bellcrank.target.array_loops import in_registers, lanes_of, sum_of
 from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Memory, Real
 
-__all__ = ["CLOSED", "CONTACT", "CONTACT_MEMORY", "JUMP", "PLACE", "REACH", "SCREW", "ContactSlots", "contact_memory",
-           "kept_numbers"]
+__all__ = ["CLOSED", "CONTACT", "CONTACT_MEMORY", "JUMP", "REACH", "ContactSlots", "contact_memory", "kept_numbers"]
 
-#: numbers of a place and of a speed in `touch`: see `lowering.contact_rows`, which makes them
-PLACE, SCREW = 11, 9
 #: places farther apart than so many times what the fastest of them moves in a step are not looked at
 REACH = 3.0
-#: places whose gaps are looked at together
-GLANCE = 8
 #: share of the diagonal of G by which J and J_m may differ before a place has jumped
 JUMP = 0.25
 #: gaps [m] below this are closed at the end of a step: in doubles, and in floats
@@ -40,22 +37,21 @@ CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "b
                   "bounce", "struck", "kept", "real", "rows", "pushing", "response", "frames", "acted", "fallen",
                   "acting", "fresh")
 CONTACT = DriverLayout(
-    (*STEPPING.integers, "places", "most", "memory", "forces_out", "n_placing", "n_touching", "n_factor",
-     "n_apply", "n_adding"),
+    (*STEPPING.integers, "places", "most", "stride", "together", "views", "memory", "forces_out", "n_placing",
+     "n_touching", "n_factor", "n_apply", "n_adding"),
     STEPPING.reals,
-    (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "touch", "column", "answer", "base", "extra", "added",
-     "paths", "slots", "out_forces", "placing", "touching", "factor", "apply",
-     "adding"),
+    (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "shown", "touch", "column", "answer", "base", "extra",
+     "added", "paths", "slots", "out_forces", "placing", "touching", "factor", "apply", "adding"),
     tables=("paths",))
 
 
-def contact_memory(nq: int, nu: int, places: int, most: int) -> dict[str, int]:
-    """Reals of each buffer, for one state."""
+def contact_memory(nq: int, nu: int, places: int, most: int, stride: int) -> dict[str, int]:
+    """Reals of each buffer, for one state; `stride`: numbers of a speed in matrices of rows."""
     by_slot = dict.fromkeys(("before", "gap", "floor", "least", "bounce", "struck", "kept", "real"), most)
-    by_row = dict.fromkeys(("rows", "pushing", "response"), 3 * most * nu)
-    return {**cone_memory(most), **by_slot, **by_row, "middle": nq, "end": nq, "free": nu, "ahead": nu, "along": nu,
-            "begun": 2 * places, "frames": 9 * most, "acted": 3 * most, "fallen": 3 * most, "acting": 3 * places,
-            "fresh": 2 * nu + 3 * places}
+    by_row = dict.fromkeys(("rows", "pushing", "response"), stride * nu)
+    return {**cone_memory(most, stride), **by_slot, **by_row, "middle": nq, "end": nq,
+            **dict.fromkeys(("free", "ahead", "along"), nu), "begun": 2 * places, "frames": 9 * most,
+            **dict.fromkeys(("acted", "fallen"), stride), "acting": 3 * places, "fresh": 2 * nu + 3 * places}
 
 
 def kept_numbers(nu: int, places: int) -> int:
@@ -63,72 +59,86 @@ def kept_numbers(nu: int, places: int) -> int:
     return 2 * nu + 3 * places + 2
 
 
-class ContactSlots(Stepping):
+class ContactSlots(ContactViews):
     """A driver's memory for contacts, and what it knows of the places that are near."""
 
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
-        self.nq, self.nu = self.split, self.size - self.split
-        self.places, self.most = f.count("places"), f.count("most")
+        self.most = f.count("most")
         (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.floor,
          self.least, self.bounce, self.struck, self.kept, self.real, self.rows, self.pushing, self.response,
          self.frames, self.acted, self.fallen, self.acting, self.fresh
          ) = (f.memory(name) for name in CONTACT_MEMORY)
-        self.touch, self.extra = f.memory("touch"), f.memory("extra")
-        self.slots, self.paths, self.added = f.integers_at("slots"), f.table("paths"), f.memory("added")
+        self.slots, self.paths = f.integers_at("slots"), f.table("paths")
+        self.added, self.extra = f.memory("added"), f.memory("extra")
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.fastest = f.counter(0), f.variable(0.0)
-        self.cone, self.touches = ConeSolver(f, self.count, self.most), ROUGHLY_CLOSED if f.compensates else CLOSED
+        self.stride = f.count("stride")
+        self.cone, self.touches = ConeSolver(f, self.count, self.stride), ROUGHLY_CLOSED if f.compensates else CLOSED
 
-    def stand(self, q: Memory, u: Memory) -> None:
-        """Put a state into `stage`."""
-        copy(self.f, q, self.stage, self.nq)
-        copy(self.f, u, self.stage.at(self.nq), self.nu)
+    def velocities(self, rows: Memory, u: Memory, target: Memory) -> None:
+        """target = rows u: velocities at all slots."""
+        f, stride = self.f, self.stride
 
-    def at_place(self, k: Int, way: Int | int, u: Memory) -> Real:
-        """A velocity at a slot."""
-        return self.along_row(self.rows, k * 3 + way, u)
+        def one(r: Int) -> None:
+            target[r] = f.fold(self.nu, f.constant(0.0), lambda j, x: x + rows[j * stride + r] * u.everywhere(j))
 
-    def along_row(self, rows: Memory, r: Int, u: Memory) -> Real:
-        """The product of a row with speeds."""
-        row = rows.at(r * self.nu)
-        return sum_of(self.f, self.nu, lambda j: row[j] * u[j])
+        in_registers(f, self.cone.rows(), one)
+
+    def diagonal(self, rows: Memory, target: Memory) -> None:
+        """target = the products of rows with the answers to them."""
+        f, stride = self.f, self.stride
+
+        def one(r: Int) -> None:
+            target[r] = f.fold(self.nu, f.constant(0.0),
+                               lambda j, x: x + rows[j * stride + r] * self.response[j * stride + r])
+
+        in_registers(f, self.cone.rows(), one)
+
+    def moved(self, p: Memory, j: Int) -> Real:
+        """What impulses do to a speed: M^-1 J_m^T p."""
+        row = self.response.at(j * self.stride)
+        return sum_of(self.f, self.cone.rows(), lambda r: row[r] * p[r])
 
     # -- which are near -------------------------------------------------------------------------------
-    def begin_places(self, number: Int) -> Real:
-        """What gaps and normal velocities are at the start of a step; the square of the largest speed at a place."""
-        f, fastest = self.f, self.f.variable(0.0)
-        self.at(number)
-        copy(f, self.y, self.stage, self.size)
-        f.call_all("touching", f.count("n_touching"))
-        with f.loop(self.places) as i:
-            self.begun[i * 2] = self.touch[i * PLACE].min(0.0)
-            self.begun[i * 2 + 1] = self.touch[i * PLACE + 7]
-        return self.quickest(fastest.value)
-
-    def quickest(self, least: Real) -> Real:
-        """The square of the largest speed at a place, at least `least`."""
-        return self.f.fold(self.places, least, lambda i, x: x.max(self.touch[i * PLACE + 8]))
-
-    def find(self, fastest: Real) -> None:
-        """Slots of the places that may touch in this step, and the rows of J there."""
-        f, h = self.f, self.step
-        self.stand(self.end, self.ahead)
-        f.call_all("touching", f.count("n_touching"))
-        self.fastest.set(self.quickest(fastest).sqrt())
-        reach = f.variable(self.fastest.value * h * REACH + self.touches)
-        with f.loop(self.places, step=GLANCE) as first:  # most are far: several at a glance
-            last = (first + GLANCE).min(self.places)
-            nearest = f.fold(last, self.touch[first * PLACE], lambda i, x: x.min(self.touch[i * PLACE]), start=first)
-            with f.when((nearest < reach.value).any()), f.loop(last, first) as i:
-                self.look(i, reach.value)
+    def look_around(self, number: Int) -> None:
+        """Slots of the places that may touch in this step, the rows of J and J_m there, and how speeds answer."""
+        f, u = self.f, self.y.at(self.nq)
+        start, end, middle = (0.0, self.y, u), (1.0, self.end, self.ahead), (0.5, self.middle, u)
+        self.show(number, start, end, middle)
+        fastest = self.begin_places(self.seen(START, number, *start))
+        there = self.seen(END, number, *end)
+        self.find(there, fastest)
         with f.when(self.count.value <= self.most):
-            self.make_rows(self.rows, lambda k, normal: self.keep_frame(k, (normal, *across(normal))))
+            self.make_rows(there, self.rows, lambda k, normal: self.keep_frame(k, (normal, *across(normal))))
+        with f.when((self.count.value > 0) & (self.count.value <= self.most)):
+            self.respond(number, self.seen(MIDDLE, number, *middle))
 
-    def look(self, i: Int, reach: Real) -> None:
+    def begin_places(self, seen: Seen) -> Real:
+        """What gaps and normal velocities are at the start of a step; the square of the largest speed at a place."""
+        with self.f.loop(self.places) as i:
+            self.begun[i * 2] = seen[i * PLACE].min(0.0)
+            self.begun[i * 2 + 1] = seen[i * PLACE + 7]
+        return self.summary(seen)[0]
+
+    def summary(self, seen: Seen) -> Seen:
+        """The square of the largest speed at a place, and the least gap of every `GLANCE` of them."""
+        return seen.at(self.places * PLACE + self.nu * SCREW)
+
+    def find(self, seen: Seen, fastest: Real) -> None:
+        """Slots of the places that may touch in this step."""
+        f, nearest, group = self.f, self.summary(seen), self.f.counter(1)
+        self.fastest.set(fastest.max(nearest[0]).sqrt())
+        reach = f.variable(self.fastest.value * self.step * REACH + self.touches)
+        with f.loop(self.places, step=GLANCE) as first:  # most are far: several at a glance
+            with f.when((nearest[group.value] < reach.value).any()), \
+                    f.loop((first + GLANCE).min(self.places), first) as i:
+                self.look(seen.at(i * PLACE), i, reach.value)
+            group.set(group.value + 1)
+
+    def look(self, place: Seen, i: Int, reach: Real) -> None:
         """Give a place that is near a slot."""
-        f, h, place = self.f, self.step, self.touch.at(i * PLACE)
-        near = place[0] < reach
+        f, h, near = self.f, self.step, place[0] < reach
         with f.when(near.any()):
             k = self.count.value
             with f.when(k < self.most):
@@ -153,15 +163,14 @@ class ContactSlots(Stepping):
         return (normal, *aligned(normal, three_of(self.frames.at(k * 9), 3)))
 
     # -- rows -----------------------------------------------------------------------------------------
-    def make_rows(self, rows: Memory, frame: Callable[[Int, Three], tuple[Three, Three, Three]]) -> None:
+    def make_rows(self, seen: Seen, rows: Memory, frame: Callable[[Int, Three], tuple[Three, Three, Three]]) -> None:
         """For every slot: how speeds part the bodies along the normal, and slide the second across the first."""
-        f, nu = self.f, self.nu
-        screws = self.touch.at(self.places * PLACE)
-        with f.loop(self.count.value * 3 * nu) as j:
-            rows[j] = 0.0
+        f, nu, stride = self.f, self.nu, self.stride
+        screws = seen.at(self.places * PLACE)
+        self.clear_rows(rows)
         with f.loop(self.count.value) as k:
             i = self.slots[k]
-            place, own, near = self.touch.at(i * PLACE), rows.at(k * 3 * nu), self.real[k] > 0.5
+            place, own, near = seen.at(i * PLACE), rows.at(k * 3), self.real[k] > 0.5
             gap, point, normal = place[0], three_of(place, 1), three_of(place, 4)
             ways = frame(k, normal)
             with f.loop(nu) as speed:
@@ -170,44 +179,75 @@ class ContactSlots(Stepping):
                     screw = screws.at(speed * SCREW)
                     angular, linear, origin = (three_of(screw, 3 * n) for n in range(3))
                     arm = tuple(x + n * (gap * 0.5 * sign) - o for x, n, o in zip(point, normal, origin, strict=True))
+                    moving = tuple((a + b) * sign for a, b in zip(linear, cross(angular, arm), strict=True))
                     for a, way in enumerate(ways):
-                        along = (dot(linear, way) + dot(angular, cross(arm, way))) * sign
-                        own[speed + nu * a] = near.pick(along, 0.0)
+                        own[speed * stride + a] = near.pick(dot(moving, way), 0.0)
 
-    def respond(self, number: Int) -> None:
-        """(3): M^-1 J_m^T, row after row, and G."""
-        f, nu = self.f, self.nu
+    def clear_rows(self, rows: Memory) -> None:
+        """Zeros in all rows, and behind the last."""
+        f = self.f
+        with f.loop(self.nu) as j:
+            row = rows.at(j * self.stride)
+
+            def nothing(r: Int, zero: Real, row: Memory = row) -> None:
+                row[r] = zero
+
+            in_registers(f, self.cone.rows(), nothing, f.constant(0.0))
+
+    def respond(self, number: Int, seen: Seen) -> None:
+        """(3): M^-1 J_m^T, and G."""
+        f = self.f
+        self.make_rows(seen, self.pushing, self.turned_frame)
         self.at(number, 0.5)
         self.stand(self.middle, self.y.at(self.nq))
-        f.call_all("touching", f.count("n_touching"))
-        self.make_rows(self.pushing, self.turned_frame)
         f.call_all("factor", f.count("n_factor"))
-        column, answer, base = (f.memory(n) for n in ("column", "answer", "base"))
-        with f.loop(self.count.value * 3) as r:
-            row = self.response.at(r * nu)
-            copy(f, self.pushing.at(r * nu), column, nu)
-            f.call_all("apply", f.count("n_apply"))
-
-            def one(j: Int, row: Memory = row) -> None:
-                row[j] = answer[j] - base[j]
-
-            each(f, nu, one)
-        self.settle_jumps()
+        lanes, together = lanes_of(f), f.count("together")
+        if lanes > 1:
+            with f.when(together > 1):
+                self.answer(lanes)
+            with f.when(together == 1):
+                self.clear_rows(self.response)
+                self.answer(1)
+        else:
+            self.answer(1)
+        self.settle_jumps(seen)
         self.multiply(self.rows)
 
-    def settle_jumps(self) -> None:
+    def answer(self, together: int) -> None:
+        """M^-1 J_m^T, so many rows at once."""
+        f, stride = self.f, self.stride
+        column, answer, base = (f.memory(n) for n in ("column", "answer", "base"))
+
+        def across(speed: Callable[[Int], None]) -> None:
+            with f.side_by_side() if together > 1 else nullcontext(), f.loop(self.nu) as j:
+                speed(j)
+
+        with f.loop(self.cone.rows() if together > 1 else self.count.value * 3, step=together) as r:
+            pushing, response = self.pushing.at(r), self.response.at(r)
+
+            def put(j: Int, pushing: Memory = pushing) -> None:
+                column[j * together] = pushing[j * stride]
+
+            def take(j: Int, response: Memory = response) -> None:
+                response[j * stride] = answer[j * together] - base.everywhere(j)
+
+            across(put)
+            f.call_all("apply", f.count("n_apply"))
+            across(take)
+
+    def settle_jumps(self, seen: Seen) -> None:
         """Places whose J says nothing of J_m are those at q_m."""
-        f = self.f
+        f, own, other = self.f, self.cone.x, self.cone.wanted
+        self.diagonal(self.pushing, own)
+        self.diagonal(self.rows, other)
         with f.loop(self.count.value) as k:
             jumped = f.variable(0.0)
             for a in range(3):
-                response = self.response.at((k * 3 + a) * self.nu)
-                own = self.along_row(self.pushing, k * 3 + a, response)
-                other = self.at_place(k, a, response)
-                jumped.set(((other - own).abs() > own * JUMP).pick(1.0, jumped.value))
+                r = k * 3 + a
+                jumped.set(((other[r] - own[r]).abs() > own[r] * JUMP).pick(1.0, jumped.value))
             with f.when((jumped.value > 0.5).any()):
                 there = jumped.value > 0.5
-                place, frame = self.touch.at(self.slots[k] * PLACE), self.frames.at(k * 9)
+                place, frame = seen.at(self.slots[k] * PLACE), self.frames.at(k * 9)
                 self.gap[k] = there.pick(place[0], self.gap[k])
                 for a, way in enumerate(self.turned_frame(k, three_of(place, 4))):
                     for b, entry in enumerate(way):
@@ -216,20 +256,25 @@ class ContactSlots(Stepping):
 
     def see_middle(self, k: Int, there: Mask) -> None:
         """Rows of a slot are those of J_m in some lanes."""
-        rows, pushing = (x.at(k * 3 * self.nu) for x in (self.rows, self.pushing))
-        with self.f.loop(self.nu * 3) as j:
-            rows[j] = there.pick(pushing[j], rows[j])
+        rows, pushing = self.rows.at(k * 3), self.pushing.at(k * 3)
+        with self.f.loop(self.nu) as j:
+            for a in range(3):
+                r = j * self.stride + a
+                rows[r] = there.pick(pushing[r], rows[r])
 
     def multiply(self, rows: Memory) -> None:
         """G by these rows, and the sizes of its diagonal blocks."""
-        f, nu, g = self.f, self.nu, self.cone.g
+        f, g, stride = self.f, self.cone.g, self.stride
         with f.loop(self.count.value * 3) as r:
-            row, line = rows.at(r * nu), g.at(r * self.cone.stride)
-            with f.loop(self.count.value * 3) as j:
-                other = self.response.at(j * nu)
-                line[j] = sum_of(f, nu, lambda i, row=row, other=other: row[i] * other[i])
+            row, line = rows.at(r), g.at(r * stride)
+
+            def entry(c: Int, row: Memory = row, line: Memory = line) -> None:
+                line[c] = f.fold(self.nu, f.constant(0.0),
+                                 lambda j, x: x + row.everywhere(j * stride) * self.response[j * stride + c])
+
+            in_registers(f, self.cone.rows(), entry)
         with f.loop(self.count.value) as k:
             largest = f.variable(0.0)
             for i in range(3):
-                largest.set(largest.value.max(g[(k * 3 + i) * (self.cone.stride + 1)]))
+                largest.set(largest.value.max(g[(k * 3 + i) * (stride + 1)]))
             self.cone.sizes[k] = (largest.value > 0.0).pick(largest.value, 1.0)

@@ -34,7 +34,7 @@ taken with as much restitution as makes none. Nothing pushes overlaps apart, whi
 | free velocity | ``free`` |
 
 The driver calls, besides what `fixed_step` has: *placing* (unit quaternions and prescribed coordinates in `stage`),
-*places* (`touch`: gaps, points, normals and axes of speeds at `stage`), *adding* (once: `added`, inertia
+*touching* (`touch`: gaps, points, normals and axes of speeds, see `contact_views`), *adding* (once: `added`, inertia
 that the machine has in addition for its springs and dampers), *factor* (`shared`: all of M^-1 that does not
 depend on what it is applied to; `base`: what is to be taken off every answer) and *apply* (`answer` from `column`).
 
@@ -108,10 +108,7 @@ class _Contacts(ContactWork):
 
     def one_step(self, number: Int) -> None:
         f, y, u, rate = self.f, self.y, self.y.at(self.nq), self.rate.at(self.nq)
-        fastest = f.variable(0.0)
         self.count.set(0)
-        with f.when(self.places > 0):
-            fastest.set(self.begin_places(number))
         self.at(number, 0.5)
         copy(f, y, self.stage, self.size)
         self.move_on(y, self.middle)  # (1)
@@ -134,12 +131,10 @@ class _Contacts(ContactWork):
             self.move_on(self.middle, self.end)
         need = f.variable(0.0)
         with f.when(self.places > 0):
-            self.find(fastest.value)
+            self.look_around(number)
             with f.when(self.count.value > self.most):
                 need.set(self.count.value.real())
                 self.count.set(0)
-            with f.when(self.count.value > 0):
-                self.respond(number)
         f.together()
         self.solve(number)
         f.together()
@@ -175,10 +170,11 @@ class _Contacts(ContactWork):
     def strike(self, number: Int) -> None:
         """Which places meet faster than they gain in a step by their own weight. Where there are any: free motion to
         the second order, from which follows when they meet, and, in `rate`, how speeds change from rest."""
-        f, some = self.f, self.f.variable(0.0)
+        f, some, free = self.f, self.f.variable(0.0), self.cone.c
+        self.velocities(self.rows, self.free, free)
         with f.loop(self.count.value) as k:
             before = self.before[k]
-            struck = (before < (self.at_place(k, 0, self.free) - before).abs() * -2.0).pick(self.real[k], 0.0)
+            struck = (before < (free[k * 3] - before).abs() * -2.0).pick(self.real[k], 0.0)
             self.struck[k] = struck
             some.set(some.value.max(struck))
         self.going.set(some.value)
@@ -193,14 +189,17 @@ class _Contacts(ContactWork):
     def prepare(self) -> None:
         """How bodies must part at least so that gaps at the end of the step are not below zero, or below what they were
         at its start; where impulses may act; and a first guess of them."""
-        f, h, cone = self.f, self.step, self.cone
+        f, h, cone, falling = self.f, self.step, self.cone, self.cone.x
+        cone.clear()
+        copy(f, cone.p, self.acted, cone.rows())
+        self.velocities(self.rows, self.free, cone.c)
+        self.velocities(self.pushing, self.rate.at(self.nq), falling)
         with f.loop(self.count.value) as k:
             before, share, live = self.before[k], self.kept[k], self.real[k]
-            free = self.at_place(k, 0, self.free)
+            free, fall = cone.c[k * 3], [falling[k * 3 + i] for i in range(3)]
             self.bounce[k] = (share > 0.0).pick(self.struck[k], 0.0)
             least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
             arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
-            fall = [self.along_row(self.pushing, k * 3 + i, self.rate.at(self.nq)) for i in range(3)]
             speed, height, late = after_bounce(self.gap[k] - self.floor[k], before, free, fall[0], share, h)
             self.least[k] = arrives.pick(least + height * 2.0 / h, least)
             self.kept[k] = arrives.pick(speed, -(share * before))
@@ -213,30 +212,26 @@ class _Contacts(ContactWork):
     def aim(self) -> None:
         """c: velocities without impulses, less what is wanted."""
         f, c = self.f, self.cone.c
+        self.velocities(self.rows, self.free, c)
         with f.loop(self.count.value) as k:
-            for i in range(3):
-                c[k * 3 + i] = self.at_place(k, i, self.free)
             c[k * 3] = c[k * 3] - self.least[k]
 
     def aim_at_end(self) -> None:
         """The same for the end of a step in which bodies meet. Impulses do the work p J_m (u + u+)/2, which is that of
         the normal velocities before and after, (J_0 u + v)/2, if v is measured so: no impact makes energy because
         bodies turn in the step."""
-        f, c, u = self.f, self.cone.c, self.y.at(self.nq)
+        f, c, free, first = self.f, self.cone.c, self.cone.x, self.cone.wanted
+        self.velocities(self.pushing, self.free, free)
+        self.velocities(self.pushing, self.y.at(self.nq), first)
         with f.loop(self.count.value) as k:
-            free, first = (self.along_row(self.pushing, k * 3, x) for x in (self.free, u))
-            c[k * 3] = (self.meeting.value > 0.5).pick(free + (first - self.before[k]) - self.least[k], c[k * 3])
+            v = free[k * 3] + (first[k * 3] - self.before[k]) - self.least[k]
+            c[k * 3] = (self.meeting.value > 0.5).pick(v, c[k * 3])
 
     def push(self, target: Memory) -> None:
         """target = free + M^-1 J_m^T p, in lanes that are going."""
-        f, p = self.f, self.cone.p
         mask = self.going.value > 0.5
-
-        with f.loop(self.nu) as j:
-            total = f.variable(self.free[j])
-            with f.loop(self.count.value * 3) as r:
-                total.set(total.value + self.response[r * self.nu + j] * p[r])
-            target[j] = mask.pick(total.value, target[j])
+        with self.f.loop(self.nu) as j:
+            target[j] = mask.pick(self.free[j] + self.moved(self.cone.p, j), target[j])
 
     def iterate(self, number: Int, ends: Memory, leave: Callable[[], None]) -> None:
         """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
@@ -266,8 +261,9 @@ class _Contacts(ContactWork):
         """Places are where they should be at the end of the step: which of them are closed then, and with which speeds
         do bodies part there? Often those by which they got there."""
         f, cone, other = self.f, self.cone, self.f.variable(0.0)
+        self.velocities(self.rows, self.along, cone.x)
         with f.loop(self.count.value) as k:
-            v = self.at_place(k, 0, self.along)
+            v = cone.x[k * 3]
             near = self.gap[k] - self.floor[k] + self.step * 0.5 * v <= self.touches
             closed = near.pick(cone.on[k * 3], 0.0)
             thrown = (cone.p[k * 3] > 0.0).pick(self.bounce[k], 0.0)  # it is not closed any more
@@ -355,10 +351,7 @@ class _Contacts(ContactWork):
                 self.acting[i * 3 + b] = (self.real[k] > 0.5).pick(force / self.step, 0.0)
         smooth = impact.value < 0.5
         with f.loop(nu) as j:
-            moved = f.variable(0.0)
-            with f.loop(self.count.value * 3) as r:
-                moved.set(moved.value + self.response[r * nu + j] * self.acted[r])
-            self.fresh[j] = smooth.pick(moved.value / self.step, 0.0)
+            self.fresh[j] = smooth.pick(self.moved(self.acted, j) / self.step, 0.0)
             self.fresh[nu + j] = smooth.pick((self.along[j] - u[j]) / self.step, 0.0)
 
     # -- between steps --------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bellcrank.integrate.contact_views import Seen
 from bellcrank.target.program import Memory, Real
 
 __all__ = ["Three", "across", "after_bounce", "aligned", "cross", "dot", "three_of"]
@@ -23,15 +24,15 @@ def after_bounce(gap: Real, before: Real, free: Real, fall: Real, share: Real, h
         (rest * (a * 0.5 * rest - share * meeting)).max(0.0), rest - t
 
 
-def three_of(m: Memory, at: int) -> Three:
+def three_of(m: Memory | Seen, at: int) -> Three:
     return m[at], m[at + 1], m[at + 2]
 
 
-def dot(a: Three, b: Three) -> Real:
+def dot(a: tuple[Real, ...], b: Three) -> Real:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def cross(a: tuple[Real, ...], b: Three) -> Three:
+def cross(a: tuple[Real, ...], b: tuple[Real, ...]) -> Three:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 

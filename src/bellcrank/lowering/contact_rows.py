@@ -4,8 +4,10 @@ they are (`contact_depths`)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
+from bellcrank.integrate.contact_views import GLANCE, PLACE
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.looped import require_direct
 from bellcrank.scalar.functions import maximum, minimum
@@ -21,9 +23,10 @@ __all__ = ["contact_depths", "contact_places", "path_speeds"]
 
 
 def contact_places(tree: Sweeps) -> tuple[Number, ...]:
-    """`PLACE` numbers for every place, then `SCREW` for every speed, in the axes of the ground link. Cost: O(places +
-    speeds)."""
+    """`PLACE` numbers for every place, then `SCREW` for every speed, in the axes of the ground link; the square of the
+    largest relative speed at a place, and the least gap of every `GLANCE` places. Cost: O(places + speeds)."""
     machine = require_direct(tree)
+    places = sum(pair.places for pair in machine.tree.contacts)
     out: list[Number] = []
     for pair in machine.tree.contacts:
         own, first, second = machine.bind(pair), machine.moving[pair.first], machine.moving[pair.second]
@@ -35,7 +38,18 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
     for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
         moving, column = machine.moving[link], machine.views[link].columns[i]
         out += [*moving.axes.apply(column.angular), *moving.axes.apply(column.linear), *moving.origin]
+    gaps, speeds = ([out[i * PLACE + k] for i in range(places)] for k in (0, 8))
+    out.append(_extreme(maximum, speeds) if speeds else 0.0)
+    out += [_extreme(minimum, gaps[i:i + GLANCE]) for i in range(0, places, GLANCE)]
     return tuple(out)
+
+
+def _extreme(of_two: Callable[[Number, Number], Number], numbers: list[Number]) -> Number:
+    """The largest or the least of numbers, by halves: few wait for each other."""
+    if len(numbers) == 1:
+        return numbers[0]
+    half = len(numbers) // 2
+    return of_two(_extreme(of_two, numbers[:half]), _extreme(of_two, numbers[half:]))
 
 
 def contact_depths(tree: Sweeps) -> tuple[Number, ...]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.integrate.contact_slots import PLACE, SCREW
+from bellcrank.integrate.contact_views import touch_size
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.lowering.element_views import element_parts
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink, link_class
@@ -116,7 +116,7 @@ class Function:
         if self.layout == "motions":
             return tree.nu * (len(tree.plan.independent) + 1)
         if self.layout == "contacts":
-            return PLACE * sum(pair.places for pair in tree.contacts) + SCREW * tree.nu
+            return touch_size(sum(pair.places for pair in tree.contacts), tree.nu)
         if self.layout == "depths":
             return sum(isinstance(pair, ContactPair) for pair in (*tree.pairs, *tree.contacts))
         return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,

@@ -17,31 +17,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.integrate.contact_slots import kept_numbers
+from bellcrank.integrate.contact_views import VIEWS
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.contact_rows import path_speeds
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.scalar.graph import Graph, Number, Scalar, reachable
 from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.machine import Code, Compiler
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Call
 from bellcrank.target.column_code import split
-from bellcrank.target.kernel_source import GraphKernel
+from bellcrank.target.kernel_source import GraphKernel, ManyKernel
 from bellcrank.topology.tree import Tree
 
 __all__ = ["ContactEquations", "paths", "step_sizes"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+
+#: operations of the largest function of places that is computed for several states at once: one piece of code
+MANY = 12_000
+
+
+class ColumnAnswers(NamedTuple):
+    """What computes how speeds answer to joint forces: numbers that all columns share, what computes them, what
+    computes columns, and how many at once."""
+
+    shared: int = 0
+    factor: tuple[Call, ...] = ()
+    apply: tuple[Call, ...] = ()
+    together: int = 1
 
 
 def paths(tree: Tree) -> Floats:
@@ -56,10 +71,12 @@ def paths(tree: Tree) -> Floats:
     return np.array(rows).reshape(-1, tree.nu)
 
 
-def step_sizes(tree: Tree, places: Function) -> dict[str, int]:
-    """Entries of the buffers that a step with rigid contacts needs besides those of others."""
-    by_speed = ("extra", "none", "column", "answer", "base", "added")
-    return {"touch": places.size(tree), **dict.fromkeys(by_speed, tree.nu)}
+def step_sizes(tree: Tree, places: Function, together: int = 1, views: int = 1) -> dict[str, int]:
+    """Entries of the buffers that a step with rigid contacts needs besides those of others, with so many columns, and
+    views of places, at once."""
+    return {"touch": places.size(tree) * views, "shown": (tree.nq + tree.nu + 1) * views,
+            **dict.fromkeys(("column", "answer"), tree.nu * together),
+            **dict.fromkeys(("extra", "none", "base", "added"), tree.nu)}
 
 
 class ContactEquations(Equations):
@@ -94,15 +111,17 @@ class ContactEquations(Equations):
         code = super().make(run, {**functions, "forward_dynamics": pushed}, width, None)
         tree, nu = run.tree, run.tree.nu
         c = Compiler(run, {**functions, "pushed_dynamics": pushed}, width, self.external)
-        shared, factor, apply = self._response(c, pushed)
+        response = self._response(c, pushed)
         places, at = functions["contact_places"], code.sizes["inputs"]
         placed = run.tree.nq != nu or any(p is not None for p in tree.prescribed)
-        sizes = {**code.sizes, **step_sizes(tree, places), "shared": shared, "inputs": at + self.handed_on.shape[1]}
+        touching, views = self._touching(c, places)
+        sizes = {**code.sizes, **step_sizes(tree, places, response.together, views), "shared": response.shared,
+                 "inputs": at + self.handed_on.shape[1]}
         return replace(
             code, sizes=sizes, inputs={**code.inputs, "contact": at},
             places={**code.places, "extra": ("extra", 0), "shared": ("shared", 0), "column": ("column", 0)},
             more={"placing": tuple(c.calls(["displaced"], "stage", 0, inputs={"dq": ("none", 0)}) if placed else ()),
-                  "touching": self._touching(c, places), "factor": factor, "apply": apply,
+                  "touching": touching, "factor": response.factor, "apply": response.apply,
                   "adding": self._adding(c)})
 
     def _adding(self, c: Compiler) -> tuple[Call, ...]:
@@ -115,32 +134,38 @@ class ContactEquations(Equations):
         return (Call(c.run.backend.block(_graph(entries, {"parameters": len(names)} if names else {}), ("added",),
                                          c.width), "added", 0),)
 
-    def _touching(self, c: Compiler, places: Function) -> tuple[Call, ...]:
-        """Gaps, points, normals and axes of speeds."""
+    def _touching(self, c: Compiler, places: Function) -> tuple[tuple[Call, ...], int]:
+        """Gaps, points, normals and axes of speeds; of how many states at once (see `contact_views`)."""
         if not self.places:
-            return ()
+            return (), 1
         tree = c.run.tree
         entries = trace(tree, places, False, "unrolled")
         assert isinstance(entries, list)
-        return (Call(c.run.backend.block(_graph(entries, read_inputs(tree, places, False)), (places.name,), c.width),
-                     "touch", 0),)
+        graph, block = _graph(entries, read_inputs(tree, places, False)), c.run.backend.block
+        size = len(reachable(graph.outputs))
+        if c.width > 1 or c.run.backend.beside() < VIEWS or size > MANY:
+            return (Call(block(graph, (places.name,), c.width), "touch", 0),), 1
+        starts = {"q": 0, "u": tree.nq, "t": tree.nq + tree.nu}
+        several = ManyKernel(graph.outputs, graph.inputs, tuple(starts), VIEWS)
+        where = {name: ("shown", start * VIEWS) for name, start in starts.items()}
+        return (Call(block(several, (places.name,), c.width), "touch", 0, where),), VIEWS
 
-    def _response(self, c: Compiler, pushed: Function) -> tuple[int, tuple[Call, ...], tuple[Call, ...]]:
-        """How many numbers all columns share, what computes them, and what computes a column."""
+    def _response(self, c: Compiler, pushed: Function) -> ColumnAnswers:
+        """How speeds answer to columns."""
         tree = c.run.tree
         if not self.places:
-            return 0, (), ()
+            return ColumnAnswers()
         if not tree.looped and not tree.flexible:
             function = self.system.kernels.functions["joint_responses"]
             traced = c.run.trace(function, False)
             if isinstance(traced, list):
                 return self._split(c, traced, c.run.inputs(function, False))
-            return 0, (), tuple(c.calls([function.name], "answer", 0))
+            return ColumnAnswers(apply=tuple(c.calls([function.name], "answer", 0)))
         traced = c.run.trace(pushed, self.external)
         if isinstance(traced, list):
             graph = next((x.graph for x in traced if type(x) is Scalar), None)
             if graph is None:  # nothing can be moved: all of it is prescribed, or has left
-                return 0, (), ()
+                return ColumnAnswers()
             seeds = {graph.leaf(("extra", i)): {0: graph.leaf(("column", i))} for i in range(tree.nu)}
             rows = [row.get(0, 0.0) for row in tangents(traced, seeds)]
             return self._split(c, rows, c.run.inputs(pushed, self.external))
@@ -148,19 +173,20 @@ class ContactEquations(Equations):
         wrenches = self.external or self.system.kernels.springs_outside
         base, answer = (tuple(c.calls([pushed.name], buffer, 0, wrenches, {**where, "extra": (added, 0)}))
                         for buffer, added in (("base", "none"), ("answer", "column")))
-        return 0, base, answer
+        return ColumnAnswers(factor=base, apply=answer)
 
-    def _split(self, c: Compiler, entries: list[Number], inputs: Mapping[str, int]
-               ) -> tuple[int, tuple[Call, ...], tuple[Call, ...]]:
+    def _split(self, c: Compiler, entries: list[Number], inputs: Mapping[str, int]) -> ColumnAnswers:
         """The same, from a column traced as a whole."""
         nu, block = c.run.tree.nu, c.run.backend.block
         if not any(type(x) is Scalar for x in entries):  # as above
-            return 0, (), ()
+            return ColumnAnswers()
         graphs = split((), (), nu, entries)
         first = _graph(list(graphs.shared), {name: size for name, size in inputs.items() if name != "column"})
         second = _graph(list(graphs.step), {"shared": len(graphs.shared), "column": nu})
-        return (len(graphs.shared), (Call(block(first, ("factor",), c.width), "shared", 0),),
-                (Call(block(second, ("apply",), c.width), "answer", 0),))
+        lanes = c.run.backend.beside() if c.width == 1 and second.pieces is None else 1
+        several = ManyKernel(second.outputs, second.inputs, ("column",), lanes) if lanes > 1 else second
+        return ColumnAnswers(len(graphs.shared), (Call(block(first, ("factor",), c.width), "shared", 0),),
+                        (Call(block(several, ("apply",), c.width), "answer", 0),), lanes)
 
 
 def _graph(entries: list[Number], inputs: Mapping[str, int]) -> GraphKernel:

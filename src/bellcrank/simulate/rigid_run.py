@@ -33,11 +33,14 @@ class ContactStepper(FixedStepper):
         self.code, self.kind, self.most = code, kind, most
         self.places = len(ways)  # `ways`: see `rigid_equations.paths`
         self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=False)
+        lanes = code.backend.beside() if code.width == 1 else 1
+        stride = -(-3 * most // lanes) * lanes
         self.memory = m = code.memory(CONTACT, {
             "slopes": code.size, "lost": code.size if code.real == "float" else 0,
-            **contact_memory(code.nq, code.nu, self.places, most)})
+            **contact_memory(code.nq, code.nu, self.places, most, stride)})
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1,
-              places=self.places, most=most, memory=code.inputs["contact"])
+              places=self.places, most=most, stride=stride, together=code.sizes["column"] // max(code.nu, 1),
+              views=code.sizes["shown"] // (code.size + 1), memory=code.inputs["contact"])
         near, far = NEAR_AND_FAR[code.real]
         m.set_real(near=near, far=far)
         m.point("paths", np.append(ways.ravel(), 0.0))
@@ -165,14 +168,17 @@ class ContactLog:
         self.names = tuple(f"{pair.name}[{i}].{axis}" for pair in tree.contacts for i in range(pair.places)
                            for axis in "xyz") if few else ()
         run.recorded = few
-        self._turn, self._states = np.asarray(tree.ground_turn, dtype=float), len(run.y)
+        turn = np.asarray(tree.ground_turn, dtype=float)
+        self._turn, self._states = None if np.array_equal(turn, np.eye(3)) else turn, len(run.y)
         self._known: list[tuple[float, Floats]] = []
 
     def note(self, times: Floats, run: Recorded) -> None:
         """Keep what a run says of its last samples."""
         if self.names and len(times) and run.forces.shape[-1] == len(self.names):
-            shaped = run.forces.reshape(*run.forces.shape[:-1], -1, 3) @ self._turn.T
-            self._known += zip(times.tolist(), shaped.reshape(run.forces.shape), strict=True)
+            forces = run.forces
+            if self._turn is not None:
+                forces = (forces.reshape(*forces.shape[:-1], -1, 3) @ self._turn.T).reshape(forces.shape)
+            self._known += zip(times.tolist(), forces, strict=True)
 
     def at(self, times: Floats) -> Floats | None:
         """The forces (samples, states, components), NaN where they are not known: at the start, and at events."""

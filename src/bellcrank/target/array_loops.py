@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bellcrank.target.program import Builder, Int, Memory, Real
 
-__all__ = ["copy", "each", "largest_of", "sum_of"]
+__all__ = ["copy", "each", "in_registers", "lanes_of", "largest_of", "sum_of", "whole_registers"]
 
 #: arrays up to this length, where it is known, are left to the compiler, which unrolls loops over them
 _SHORT = 32
@@ -26,6 +26,30 @@ def each(b: Builder, size: Int, body: Callable[..., None], *given: Real) -> None
             with b.loop(whole, step=lanes) as j:
                 body(j, *spread)
     b.entries(size, whole, lambda j: body(j, *given))
+
+
+def lanes_of(b: Builder) -> int:
+    """How many entries of an array of one state lie side by side."""
+    with b.side_by_side() as lanes:
+        return lanes
+
+
+def whole_registers(b: Builder, size: Int, start: bool = False) -> Int:
+    """The next multiple of the lanes that are free (`start`: the one before): `size` where there are none."""
+    lanes = lanes_of(b)
+    if lanes == 1:
+        return size
+    above = size if start else size + (lanes - 1)
+    return above - above % lanes
+
+
+def in_registers(b: Builder, size: Int, body: Callable[..., None], *given: Real, start: Int | int = 0) -> None:
+    """As `each`, for arrays with room for `whole_registers` of entries, all of which are computed: without a rest, so
+    that bodies may be long, with loops in them. `start` is a multiple, too."""
+    with b.side_by_side() as lanes:
+        spread = [x.in_all_lanes() for x in given] if lanes > 1 else given
+        with b.loop(size, start, step=lanes) as j:
+            body(j, *spread)
 
 
 def copy(b: Builder, source: Memory, target: Memory, count: Int) -> None:

@@ -183,6 +183,9 @@ class Backend(Protocol):
     def lanes(self) -> int:
         """LaneStates that batches advance side by side."""
 
+    def beside(self) -> int:
+        """Entries of arrays side by side in code for one state: see `target.program.Builder.side_by_side`."""
+
     def threads(self) -> int:
         """Threads of this process that share a batch."""
 

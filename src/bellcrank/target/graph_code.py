@@ -14,7 +14,7 @@ from bellcrank.target.cut_code import Pieces
 from bellcrank.target.operation_code import NOTHING, compute, value_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
-__all__ = ["entry_by_entry", "order_of", "scratch", "unrolled"]
+__all__ = ["entry_by_entry", "many_at_once", "order_of", "scratch", "unrolled"]
 
 #: results from which on they pass through scratch memory
 _MANY = 64
@@ -25,8 +25,9 @@ def scratch(outputs: int, width: int) -> int:
     return outputs if width > 1 and outputs >= _MANY else 0
 
 
-def stores(b: Builder, outputs: Sequence[Any], place: Memory) -> dict[Any, Callable[[str], None]]:
-    """What puts results of operations where they belong as soon as they are known: they need not be kept then."""
+def stores(b: Builder, outputs: Sequence[Any], place: Memory, apart: int = 1) -> dict[Any, Callable[[str], None]]:
+    """What puts results of operations where they belong (`apart` entries from each other) as soon as they are known:
+    they need not be kept then."""
     at: dict[Any, list[int]] = {}
     for i, out in enumerate(outputs):
         if type(out) is Scalar and out.op is not LEAF:
@@ -34,7 +35,7 @@ def stores(b: Builder, outputs: Sequence[Any], place: Memory) -> dict[Any, Calla
 
     def store(places: list[int], operand: str) -> None:
         for i in places:
-            place[i] = Real(b, operand)
+            place[i * apart] = Real(b, operand)
 
     return {out: partial(store, places) for out, places in at.items()}
 
@@ -109,5 +110,26 @@ def entry_by_entry(b: Builder, entry: Any, inputs: Mapping[str, int], size: int)
         for name, length in inputs.items():
             check = finite_array(b, states.inputs[name], Int(b, str(length)), check)
         return check
+
+    return body
+
+
+def many_at_once(b: Builder, outputs: Sequence[Any], many: Sequence[str], count: int) -> Body:
+    """The body of a kernel for so many values of the inputs `many`, in lanes that are free."""
+
+    def body(states: LaneStates) -> Real | None:
+        target, value = states.target(len(outputs)), dict[Any, str]()
+        with b.side_by_side(count) as lanes:
+            def leaf(key: tuple[str, int]) -> str:
+                name, i = key
+                memory = states.inputs[name]
+                return (memory[i * lanes] if name in many else memory.everywhere(i)).operand
+
+            done = stores(b, outputs, target, lanes)
+            compute(b, order_of(outputs), value, leaf, done)
+            for i, out in enumerate(outputs):
+                if out not in done:
+                    target[i * lanes] = value_of(b, out, value)
+        return None
 
     return body

@@ -16,11 +16,12 @@ from bellcrank.schedule.rolled_plan import Plan
 from bellcrank.target.calling import Body
 from bellcrank.target.column_code import ColumnGraphs, by_columns
 from bellcrank.target.cut_code import Pieces
-from bellcrank.target.graph_code import entry_by_entry, order_of, scratch, unrolled
+from bellcrank.target.graph_code import entry_by_entry, many_at_once, order_of, scratch, unrolled
 from bellcrank.target.program import Builder
 from bellcrank.target.rolled_code import rolled
 
-__all__ = ["ColumnKernel", "EntryKernel", "GraphKernel", "Halves", "KernelSource", "RolledData", "RolledKernel"]
+__all__ = ["ColumnKernel", "EntryKernel", "GraphKernel", "Halves", "KernelSource", "ManyKernel", "RolledData",
+           "RolledKernel"]
 
 #: operations from which on a graph is cut into pieces
 LONG = 6_000
@@ -180,6 +181,37 @@ class EntryKernel:
 
     def body(self, b: Builder) -> Body:
         return entry_by_entry(b, self.entry, self.inputs, self.size)
+
+
+@dataclass(frozen=True)
+class ManyKernel:
+    """One expression graph for several values of some of its inputs at once, which lie side by side, as the results
+    do: of one state, in the lanes that are free."""
+
+    outputs: Sequence[Number]
+    inputs: Mapping[str, int]
+    many: tuple[str, ...]  #: these inputs
+    lanes: int  #: no more than there are
+    data: None = None
+    side: int = 0
+
+    @property
+    def size(self) -> int:
+        return len(self.outputs)
+
+    @cached_property
+    def key(self) -> str:
+        return f"many {digest(self.outputs)} {dict(self.inputs)} {self.many} {self.lanes}"
+
+    def side_by_side(self, lanes: int) -> ManyKernel:
+        assert lanes >= self.lanes
+        return self
+
+    def scratch(self, width: int) -> int:
+        return 0
+
+    def body(self, b: Builder) -> Body:
+        return many_at_once(b, self.outputs, self.many, self.lanes)
 
 
 @dataclass(frozen=True)

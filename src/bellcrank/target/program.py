@@ -325,10 +325,11 @@ class Builder(Operands):
         with self.loop(end, start) as j:
             body(j)
 
-    def side_by_side(self) -> AbstractContextManager[int]:
+    def side_by_side(self, most: int = 0) -> AbstractContextManager[int]:
         """Inside, the lanes of reals are entries of arrays, or items, of one state: ``m[i]`` holds those from i on.
-        Gives the number of lanes: 1 where states fill them, or the target has no more. Reals pass the border only as
-        `Real.in_all_lanes` on the way in, `Real.lane_sum` and `Real.lane_max` on the way out."""
+        Gives the number of lanes, no more than `most` if that is said: 1 where states fill them, or the target has no
+        more. Reals pass the border only as `Real.in_all_lanes` on the way in, `Real.lane_sum` and `Real.lane_max` on
+        the way out."""
         return nullcontext(1)
 
     def together(self) -> None:

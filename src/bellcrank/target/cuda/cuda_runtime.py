@@ -45,6 +45,9 @@ class CudaBackend:
     def lanes(self) -> int:
         return WARP
 
+    def beside(self) -> int:
+        return self.host.beside()
+
     def threads(self) -> int:
         return 1
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bellcrank.target.program import Builder, Real
 from bellcrank.target.sincos import sincos
@@ -351,18 +351,27 @@ class Instructions(Builder):
         return self._splat(a)
 
     def lane_sum(self, a: str) -> str:
-        parts = [self.do(f"extractelement {self.type} {a}, i32 {i}") for i in range(self.width)]
-        while len(parts) > 1:
-            parts = [self.do(f"fadd double {x}, {y}") for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        return self._by_halves(a, lambda kind, suffix, x, y: f"fadd {kind} {x}, {y}")
 
     def lane_max(self, a: str) -> str:
-        self.declare("declare double @llvm.maxnum.f64(double, double)")
-        parts = [self.do(f"extractelement {self.type} {a}, i32 {i}") for i in range(self.width)]
-        while len(parts) > 1:
-            parts = [self.do(f"call double @llvm.maxnum.f64(double {x}, double {y})")
-                     for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        def larger(kind: str, suffix: str, x: str, y: str) -> str:
+            self.declare(f"declare {kind} @llvm.maxnum.{suffix}({kind}, {kind})")
+            return f"call {kind} @llvm.maxnum.{suffix}({kind} {x}, {kind} {y})"
+
+        return self._by_halves(a, larger)
+
+    def _by_halves(self, a: str, join: Callable[[str, str, str, str], str]) -> str:
+        """All lanes joined to one: the upper half of them with the lower one, and so on."""
+        width = self.width
+        while width > 2:
+            half = width // 2
+            low, high = (self.do(f"shufflevector <{width} x double> {a}, <{width} x double> poison, <{half} x i32> <"
+                                 + ", ".join(f"i32 {first + i}" for i in range(half)) + ">") for first in (0, half))
+            a, width = self.do(join(f"<{half} x double>", f"v{half}f64", low, high)), half
+        if width == 1:
+            return a
+        low, high = (self.do(f"extractelement <2 x double> {a}, i32 {i}") for i in range(2))
+        return self.do(join("double", "f64", low, high))
 
     def table_load(self, place: str, index: str) -> str:
         return self._splat(self.do(f"load double, ptr {self.offset(place, index)}, align 8"))

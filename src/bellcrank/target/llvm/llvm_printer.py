@@ -152,8 +152,8 @@ class LlvmPrinter(Instructions):
         self.start(done)
 
     @contextlib.contextmanager
-    def side_by_side(self) -> Iterator[int]:
-        lanes = vector_width() if self.width == 1 else 1
+    def side_by_side(self, most: int = 0) -> Iterator[int]:
+        lanes = min(vector_width(), most or vector_width()) if self.width == 1 else 1
         if lanes > 1:
             self._set_width(lanes)
         yield lanes

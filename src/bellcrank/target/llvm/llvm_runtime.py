@@ -32,6 +32,9 @@ class LlvmBackend:
     def lanes(self) -> int:
         return jit.vector_width()
 
+    def beside(self) -> int:
+        return jit.vector_width()
+
     def threads(self) -> int:
         return os.cpu_count() or 1
 
