@@ -355,8 +355,7 @@ def test_a_free_joint_that_closes_a_loop_is_locked_as_a_weld() -> None:
 
     loose, welded = two("loose"), two("welded")
     loose.add_joint("two", bc.Free(), loose.ground, "b")
-    loose.add_joint("between", bc.Free(), "a", "b", parent_pose=bc.Pose((0.1, 0.2, 0)),
-                    child_pose=bc.Pose((0, 0.05, 0)))
+    loose.add_joint("between", bc.Free(), "a", "b", bc.Pose((0.1, 0.2, 0)), bc.Pose((0, 0.05, 0)))
     welded.add_joint("weld", bc.Weld(), "a", "b", parent_pose=bc.Pose((0.5, 0.4, 0.3)))
     locked = bc.compile(loose, backend="numpy", cut=["between"]).lock("between")
     wanted = bc.compile(welded, backend="numpy")

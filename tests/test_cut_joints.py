@@ -321,8 +321,9 @@ def test_elements_that_do_not_count_turns_need_no_coordinate(thing: str) -> None
 
 
 def test_outputs_go_on_beyond_half_a_turn() -> None:
-    """Also of samples that are a whole turn apart, of batches, and of single samples."""
+    """Also of samples that are most of a turn apart, of batches, of single samples, and lengths of elements."""
     m = bc.load("slider_crank")
+    m.add_friction("bearing", "crank", viscous=1e-3)
     there, elsewhere = (bc.compile(m, cut=[name]) for name in ("crank", OTHER))
     law = {"x": lambda at: at.q("crank"), "v": lambda at: at.u("crank")}
     runs = []
@@ -333,6 +334,8 @@ def test_outputs_go_on_beyond_half_a_turn() -> None:
         runs.append(system.simulate(two, 0.4, step=1e-3, stepper="rk4", output=0.1))
     one, other = (run.outputs(law) for run in runs)
     assert float(other.x[-1, 0]) > 12.0 and float(abs(one.x - other.x).max()) < 1e-4
+    lengths = [run.element("bearing").length for run in runs]
+    assert float(abs(lengths[0] - lengths[1]).max()) < 1e-4
     late = runs[0].isel(time=-1).outputs(law).x
     assert np.allclose(np.exp(1j * late), np.exp(1j * other.x[-1]), atol=1e-4) and float(abs(late).max()) <= np.pi
 

@@ -9,8 +9,9 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.scalar.graph import Number
+from bellcrank.topology.tree import LoopForce, Tree
 
-__all__ = ["MachineAlongTime"]
+__all__ = ["MachineAlongTime", "followed", "turning_elements"]
 
 
 class MachineAlongTime(MachineView):
@@ -21,9 +22,15 @@ class MachineAlongTime(MachineView):
 
     def _of_closure(self, k: int, i: int, rate: bool) -> Number:
         found, c = super()._of_closure(k, i, rate), self._tree.closures[k]
-        if rate or not (c.free or c).kind.within_a_turn(i) or np.size(self.t) < 2:
+        if rate or not (c.free or c).kind.within_a_turn(i):
             return found
         return followed(found, super()._of_closure(k, i, True), self.t)
+
+
+def turning_elements(tree: Tree) -> set[str]:
+    """Elements whose lengths are angles of joints that close loops."""
+    return {p.name for p in tree.pairs if isinstance(p, LoopForce)
+            and (tree.closures[p.closure].free or tree.closures[p.closure]).kind.within_a_turn(p.coordinate)}
 
 
 def followed(angles: Number, rates: Number, times: Floats) -> Floats:
@@ -32,6 +39,8 @@ def followed(angles: Number, rates: Number, times: Floats) -> Floats:
     >>> followed(np.array([3.0, -3.0, -2.7]), np.array([0.28, 0.28, 0.3]), np.array([0.0, 1.0, 2.0])).round(3)
     array([3.   , 3.283, 3.583])
     """
+    if np.size(times) < 2:
+        return np.asarray(angles, dtype=float)
     axis = int(np.argmax(np.shape(times)))
     x, v, t = (np.moveaxis(a, axis, 0) for a in np.broadcast_arrays(angles, rates, times))
     expected = 0.5 * (v[1:] + v[:-1]) * np.diff(t, axis=0)
