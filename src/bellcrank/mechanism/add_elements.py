@@ -94,6 +94,8 @@ class ReadyElements(StatefulElements):
         valve: `opening` is a number or a law of the machine between -1 (feeds the rod) and 1 (feeds the head), None for
         shut;
         `gain` [m^3/(s sqrt(Pa))], `supply` and `tank` pressure [Pa]. Stiff: take "radau" or "radau5", or small steps.
+        Oil does not cavitate here: where a load pulls at a chamber that is shut, its pressure falls below zero. Let
+        `initial`, or ``assemble(u={"lift head": 9.0, ...})`` [MPa], carry the load from the start.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")

@@ -164,8 +164,10 @@ class ForceElements(JointForceElements):
     def add_force_between(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],
                           second_point: Sequence[Number], law: Law2 | MachineLaw | Table) -> Spring:
         """A force along the line between two points, each in its own body's frame: the tension [N] (positive pulls them
-        together) by a law, ``law(distance, rate)``, a `Table` of one or both, or ``law(at)`` of the whole machine: see
-        `add_joint_force`. Its own distance is ``at.element(name).length``, its rate ``at.element(name).rate``.
+        together) by a law, ``law(distance, rate)``, a `Table` of the distance or of both, or ``law(at)`` of the whole
+        machine: see `add_joint_force`. A measured damper is ``lambda d, rate: table(rate)``, with tension in rebound.
+        What elements report as ``force`` is positive where it pushes: minus the tension.
+        Its own distance is ``at.element(name).length``, its rate ``at.element(name).rate``.
 
         >>> import bellcrank as bc
         >>> m = bc.load("four_bar")

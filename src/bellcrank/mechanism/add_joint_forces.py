@@ -140,7 +140,8 @@ class JointForceElements:
                         coordinate: int | str | None = None) -> JointForce | JointSum:
         """A force along a joint coordinate or a sum of several [N or N m], written with `bellcrank.math`:
 
-        - ``law(q, u)`` of the coordinate and its speed, or a `Table` of one or both;
+        - ``law(q, u)`` of the coordinate and its speed, or a `Table` of the coordinate or of both (one of the speed
+          alone, such as measured friction, is ``lambda q, u: -table(u)``);
         - ``law(at)`` of the whole machine: ``at.q("crank")``, ``at.u("crank")``, ``at.position(body, point)``,
           ``at.velocity(body, point)``, ``at.axes(body)``, ``at.omega(body)``, ``at.t``, ``at.parameter("k")``,
           ``at.state("pressure")``, ``at.element("strut").force`` (or length, rate, power, energy), by name; vectors

@@ -11,8 +11,8 @@ from bellcrank.mechanism.coupling import Law1, Part, share
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 
-__all__ = ["HUGE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "number", "triple", "try_force",
-           "try_law", "try_motion", "try_potential"]
+__all__ = ["HUGE", "LAW_ADVICE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "number", "triple",
+           "try_force", "try_law", "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
 
@@ -24,10 +24,11 @@ _ANY_TIME = 0.7391
 _PLACES = (0.1, 0.3721)
 #: what laws fail of
 _TROUBLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
-_ADVICE = ("write it with functions of bellcrank.math: abs, minimum, sin, ..., and select_less(a, b, x, y) for "
-           "branches; not with `if`, math or numpy")
+LAW_ADVICE = ("write it with functions of bellcrank.math: abs, minimum, sin, ..., and select_less(a, b, x, y) for "
+              "branches; not with `if`, math or numpy")
 _NO_PARAMETERS = ("takes no parameters: write the number itself into it, or use the arguments of force elements "
-                  "(stiffness, damping, target, ...), which may be parameters")
+                  "(stiffness, damping, target, ...), which may be parameters, or a force law of the whole machine, "
+                  "law(at), which has at.parameter('name')")
 
 
 def new_name(table: dict[str, Any], name: str, what: str) -> None:
@@ -118,7 +119,7 @@ def try_motion(what: str, law: Any, n: int = 1) -> None:
     except (*_TROUBLE, _ParameterError) as error:
         if _of_parameter(error):
             raise ModelError(f"{what} {_NO_PARAMETERS}") from None
-        raise ModelError(f"{what} does not give numbers ({error}); {_ADVICE}") from None
+        raise ModelError(f"{what} does not give numbers ({error}); {LAW_ADVICE}") from None
     _traced(lambda x, _: parts(x), what)
 
 
@@ -140,8 +141,8 @@ def law_or_number(what: str, value: Any) -> Any:
 
 def try_force(law: Any, what: str) -> None:
     """A force law must give a number for a displacement and a rate, and must compile."""
-    _somewhere([partial(law, x, 0.2) for x in _PLACES], f"{what}: a force law", "takes a displacement and its rate and "
-               "returns a number")
+    _somewhere([partial(law, x, 0.2) for x in _PLACES], f"{what}: a force law", "takes a displacement and its rate, or "
+               "the whole machine as its one argument, and returns a number")
     _traced(lambda x, rate: [law(x, rate)], f"{what}: the force law")
 
 
@@ -227,4 +228,4 @@ def _traced(law: Callable[[Number, Number], Sequence[Number]], what: str) -> Non
     except ModelError:
         raise
     except _TROUBLE as error:
-        raise ModelError(f"{what} cannot be compiled ({error}); {_ADVICE}") from None
+        raise ModelError(f"{what} cannot be compiled ({error}); {LAW_ADVICE}") from None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.checks import LAW_ADVICE
 from bellcrank.mechanism.contact.placed_contact import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.bound_values import bound
@@ -218,9 +219,8 @@ def _probe(mechanism: Mechanism, what: str, law: MachineLaw, several: bool) -> L
     except ModelError as error:
         raise ModelError(f"{what}: {error}") from None
     except Exception as error:  # whatever a law of a user may raise; its own traceback stays to be seen
-        raise ModelError(f"{what}: its law cannot be compiled ({str(error) or type(error).__name__}); write it with "
-                         "the functions of bellcrank.math, without `if`, and let it return "
-                         f"{'three numbers, or force and moment' if several else 'one number'}") from error
+        raise ModelError(f"{what}: its law cannot be compiled ({str(error) or type(error).__name__}); {LAW_ADVICE}; it "
+                         f"returns {'three numbers, or force and moment' if several else 'one number'}") from error
     nodes = reachable([x for x in numbers if isinstance(x, Scalar)])
     for node in nodes:
         if node.graph is not graph:

@@ -283,7 +283,7 @@ def _check_period(what: str, table: npt.NDArray[np.float64]) -> None:
         gap = float(np.abs(table.take(0, axis) - table.take(-1, axis)).max())
         if gap > 1e-9 * size:
             raise ModelError(f"{what}: a periodic table must have the same value at its first and last point; they "
-                             f"differ by {gap:g}")
+                             f"differ by {gap:g}; end it a period behind its first point, with the value there again")
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -47,7 +47,9 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
     def element(self, name: str) -> xarray.Dataset:
         """What one force element did, by name: ``force``, ``length``, ``rate``, ``power``, ``energy`` (time, [sample])
         and ``vector``, ``torque``, ``first_point``, ``second_point`` (time, [sample], axis) in world axes. See
-        `System.element_forces`; what a kind of element does not have is NaN. Ready-made elements with states have these
+        `System.element_forces`; what a kind of element does not have is left out (wrenches and
+        tyres have ``vector`` and no ``force``). Forces are positive where they push points apart or drive a coordinate
+        up, so that the power is force times rate. Ready-made elements with states have these
         beside them: ``["head"]`` and ``["rod"]`` of a cylinder, the ``["current"]`` of a motor, the ``["bend"]`` of a
         brake; and so have others whose name a state begins with, ``"strut heat"`` (one that is called as a field is
         ``["state length"]``). Contacts that give way have their normal forces together as ``force``, the distance of
