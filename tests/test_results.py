@@ -689,8 +689,10 @@ def test_attach_looks_at_parameters() -> None:
     batch = system.with_parameters(load=np.array([1.0, 2.0]))
     many = written(batch, np.zeros(1), np.zeros((1, 2, 1)), np.ones((1, 2, 1)))
     assert many["kinetic_energy"].values.tolist() == [[0.5, 1.0]] and many.attach(batch).system is batch
+    one = many.isel(sample=0)  # its parameters come along
+    assert one.system.parameters == {"load": 1.0} and np.abs(one.reactions("hinge").values[0, 3:]).max() < 11.0
     with pytest.raises(StateError, match="parameters are a batch"):
-        many.isel(sample=0).reactions()
+        one.attach(batch).reactions()
 
 
 # -- what xarray does with it -------------------------------------------------------------------------

@@ -241,3 +241,25 @@ def test_tables_hold_all_that_was_computed(pushed: bc.Result, tmp_path: Path) ->
     columns = dict(zip(head.split(","), first.split(","), strict=True))
     assert float(columns["pull [1]"]) == float(pushed["pull"][0]) == float(columns["strut.force [N]"])
     assert float(columns["strut.vector.x [N]"]) == float(pushed.element("strut").vector[0, 0])
+
+
+# -- runs of a batch ------------------------------------------------------------------------------------
+def test_one_run_of_many_with_different_parameters(tmp_path: Path) -> None:
+    """What elements and joints did in it, also from a file."""
+    m = bc.load("four_bar")
+    m.add_spring("strut", m.ground, "rocker", (0.3, 0.9, 0), (0.2, 0, 0), stiffness=m.parameter("k", 40.0), length=0.5)
+    system = bc.compile(m)
+    start, stiff = system.assemble(q={"A": 0.5}), np.array([10.0, 20.0, 30.0])
+    runs = system.with_parameters(k=stiff).simulate(start, 0.02, output=0.01)
+    runs.to_netcdf(tmp_path / "runs.nc")
+    alone = system.with_parameters(k=20.0).simulate(start, 0.02, output=0.01)
+    with bc.open_result(tmp_path / "runs.nc") as again:
+        for some in (runs.isel(sample=1), runs.isel({"sample": 1}), again.isel(sample=1), runs.isel(sample=[2, 1])):
+            found = some if "sample" not in some.dims else some.isel(sample=1, time=slice(None))
+            np.testing.assert_allclose(found.element("strut").force, alone.element("strut").force, rtol=1e-12)
+            np.testing.assert_allclose(found.reactions("A"), alone.reactions("A"), rtol=1e-9, atol=1e-12)
+    assert runs.isel(sample=[2, 0]).element("strut").force.shape == (3, 2)
+    assert runs.isel(sample=1).system.parameters == {"k": 20.0} and runs.system.parameters["k"].tolist() == [10, 20, 30]
+    runs.isel(sample=2).to_csv(tmp_path / "one.csv", ["strut"])
+    assert np.isclose(float((tmp_path / "one.csv").read_text().splitlines()[1].split(",")[1]),
+                      1.5 * float(alone.element("strut").force[0]))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -113,8 +115,17 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
         return made if made is self else made.noting(self.origin)
 
     def isel(self, *args: Any, **kwargs: Any) -> Any:
-        """Select by position; see `xarray.Dataset.isel`."""
-        return super().isel(*args, **kwargs).noting(self.origin)
+        """Select by position; see `xarray.Dataset.isel`. Of runs with different parameters the machine goes along with
+        those of the runs that are left."""
+        made = super().isel(*args, **kwargs).noting(self.origin)
+        given = {**((args[0] if args else kwargs.get("indexers")) or {}),
+                 **{k: v for k, v in kwargs.items() if k not in ("indexers", "drop", "missing_dims")}}
+        samples = [d for d in self["q"].dims if d not in ("time", "coordinate")] if "q" in self else []
+        chosen = {d: v for d, v in given.items() if d in samples}
+        if not chosen:
+            return made
+        pick = partial(_picked, samples=samples, sizes=[self.sizes[d] for d in samples], chosen=chosen)
+        return made.assign_attrs(_attributes_of_some(self.attrs, pick)).noting(_of_some(self.origin, pick))
 
     def _with_model(self) -> Self:
         """The same with the text of its machine among the attributes, if that is at hand."""
@@ -151,3 +162,28 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
                 check_picklable(self.system.model.name, vars(self.system.model.mechanism))
                 state["_system"] = self.system
         return None, state
+
+
+def _of_some(known: Machine | KeptModel | None, pick: Callable[[Any], Any]) -> Machine | KeptModel | None:
+    """The machine with the parameters of some runs."""
+    if known is None or isinstance(known, KeptModel) or not known.model.batched:
+        return known
+    values = {name: pick(v) for name, v in known.model.values.items() if np.ndim(v)}
+    return known.with_parameters(**values) if all(v is not None for v in values.values()) else known
+
+
+def _attributes_of_some(attrs: Any, pick: Callable[[Any], Any]) -> dict[str, str]:
+    """The attribute that says what parameters were, of some runs: files are read with it."""
+    values = json.loads(attrs.get("parameters", "{}"))
+    found = {name: pick(value) for name, value in values.items() if isinstance(value, list)}
+    some = {name: value.tolist() for name, value in found.items() if value is not None}
+    return {"parameters": json.dumps(values | some)} if some else {}
+
+
+def _picked(value: Any, samples: list[Any], sizes: list[int], chosen: dict[Any, Any]) -> Any:
+    """Values of some runs; None if there is not one for every run."""
+    try:
+        every = np.broadcast_to(np.asarray(value, dtype=float), sizes)
+    except (TypeError, ValueError):
+        return None
+    return xarray.DataArray(every, dims=samples).isel(chosen).values
