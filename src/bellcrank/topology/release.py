@@ -43,8 +43,8 @@ def in_the_tree(tree: Tree, name: str) -> str:
     """Why a joint of the tree can be neither let go nor closed, and what to do."""
     if f"{name}.closing" in (c.name for c in tree.closures):
         return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: something needs its coordinate (a law "
-                "that reads it, a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=), and an open joint "
-                "has none; let laws read positions and velocities of bodies instead")
+                "that reads it, a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=), and an open "
+                "joint has none; let laws read positions and velocities of bodies instead")
     return (f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go or closed; compile "
             f"with cut=[{name!r}]")
 
