@@ -223,6 +223,13 @@ def test_wrong_laws_are_refused_by_name(law, said):
         bc.compile(one(law))
 
 
+def test_states_have_no_places():
+    m = one(lambda at: at.position("lag").x)
+    m.add_state("lag", lambda at: -at.state("lag"))
+    with pytest.raises(bc.ModelError, match=r"joint force 'law': 'lag' is a state.*write at.state\('lag'\)"):
+        bc.compile(m)
+
+
 @pytest.mark.parametrize(("value", "said"), [
     (((1.0, 2.0), (3.0, 4.0, 5.0, 6.0)), r"wrench 'pull': .*force and moment have 2 and 4 entries"),
     ((1.0, 2.0, "3"), r"wrench 'pull': .*'3' is no number"),

@@ -345,6 +345,35 @@ def test_friction_of_ball_joints(tmp_path: Path) -> None:
         write_mjcf(m, tmp_path / "out.xml")
 
 
+@pytest.mark.parametrize("more", ["", 'ctrlrange="-1 1"', 'inductance=".1"', 'inductance=".1" ctrlrange="-1 1"',
+                                  'cogging="1 2 3"'])
+def test_motors_by_their_constants(tmp_path: Path, more: str) -> None:
+    """Force and rate of the current beside MuJoCo's, whose forces look a step ahead; what is not known makes none."""
+    mujoco = pytest.importorskip("mujoco")
+    if not hasattr(mujoco.mjtDyn, "mjDYN_DCMOTOR"):
+        pytest.skip("this MuJoCo has no such motors")
+    file = tmp_path / "motor.xml"
+    file.write_text('<mujoco><option timestep="1e-9"/><worldbody><body><joint name="j" axis="0 1 0"/><geom size=".1" '
+                    'pos="0 0 -.4"/></body></worldbody><actuator><dcmotor name="m" joint="j" motorconst=".5" gear="3" '
+                    f'resistance="2" {more}/></actuator></mujoco>')
+    model = mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(model)
+    data.qpos[0], data.qvel[0], data.ctrl[0], data.act[:] = 0.3, 0.7, 5.0, 0.4
+    mujoco.mj_forward(model, data)
+    m, report = read_mjcf(file)
+    if "cogging" in more:
+        assert any("not modelled" in str(note) for note in report.warned) and not m.joint_forces
+        return
+    system = bc.compile(m, backend="numpy").with_parameters(m=5.0)
+    state = system.assemble(q={"j": 0.3}, u={"j": 0.7, **({"m current": 0.4} if "induct" in more else {})})
+    udot = system.forward_dynamics(state)
+    assert udot[0] == pytest.approx(data.qacc[0], rel=1e-6)
+    assert udot[1:] == pytest.approx(data.act_dot, rel=1e-9)
+    bc.save(m, tmp_path / "m.yaml")
+    again = bc.compile(bc.load(tmp_path / "m.yaml"), backend="numpy").with_parameters(m=5.0)
+    assert np.array_equal(again.forward_dynamics(state), udot)
+
+
 def test_load_set_a_control_simulate(tmp_path: Path) -> None:
     inside = '<position name="aim/a" joint="a" kp="20" kv="5"/><motor name="m" joint="c"/>'
     content = text(inside, 2).replace('type="free"', 'type="hinge" damping="99"').replace("0.3 -0.4 -9.5", "0 0 0")

@@ -113,6 +113,8 @@ class Probed:
 
     def _of_body(self, what: str, body: Any, point: Sequence[Number]) -> Vector:
         name, frames = getattr(body, "name", body), {f.name for f in self._m.frames}
+        if name in [s.name for s in self._m.states]:
+            raise ModelError(f"{name!r} is a state, which has no place; write at.state({name!r})")
         if name not in frames:
             known = {b.name for b in (self._m.ground, *self._m.bodies)}
             if name not in known and frames:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, NotYetError, StateError, hint
 from bellcrank.system.arrangements import Arrangement, held_closures, known_closures
-from bellcrank.topology.release import carried_joints
+from bellcrank.topology.release import carried_joints, in_the_tree
 
 if TYPE_CHECKING:
     from bellcrank.simulate.events import Arrival, Change
@@ -103,8 +103,7 @@ def _check(model: Model, now: Arrangement, change: Change, order: Sequence[str])
 
 def _unknown(model: Model, what: str, name: str, known: Sequence[str]) -> None:
     if name in model.tree.joint_names:
-        raise ModelError(f"{what}: joint {name!r} belongs to the spanning tree of {model.name!r} and cannot be let go "
-                         f"or closed; compile with cut=[{name!r}]")
+        raise ModelError(f"{what}: {in_the_tree(model.tree, name)}")
     raise ModelError(f"{what}: nothing named {name!r} closes a loop of {model.name!r}; there are "
                      f"{', '.join(map(repr, known)) or 'none'}{hint(name, known)}")
 

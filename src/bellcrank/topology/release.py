@@ -14,7 +14,7 @@ from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, LinkStep, LoopForce, Tree
 
-__all__ = ["carried_joints", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
+__all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
 
 
 def release(tree: Tree, names: Collection[str]) -> Tree:
@@ -26,8 +26,7 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
     for name in names:
         if name not in known:
             if name in tree.joint_names:
-                raise ModelError(f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go; "
-                                 f"compile with cut=[{name!r}]")
+                raise ModelError(in_the_tree(tree, name))
             raise ModelError(f"nothing named {name!r} closes a loop of {tree.name!r}; there are "
                              f"{', '.join(repr(k) for k in known) or 'none'}{hint(name, known)}")
     kept = [i for i, c in enumerate(tree.closures) if c.name not in names]
@@ -38,6 +37,16 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
                   if not isinstance(p, LoopForce) or p.closure in place)
     return replace(tree, closures=tuple(tree.closures[i] for i in kept), pairs=pairs, plan=None,
                    steps=tuple(s for s in steps if s.links or s.closures))
+
+
+def in_the_tree(tree: Tree, name: str) -> str:
+    """Why a joint of the tree can be neither let go nor closed, and what to do."""
+    if f"{name}.closing" in (c.name for c in tree.closures):
+        return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: something needs its coordinate (a law "
+                "that reads it, a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=), and an open "
+                "joint has none; let laws read positions and velocities of bodies instead")
+    return (f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go or closed; compile "
+            f"with cut=[{name!r}]")
 
 
 def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bellcrank.io.common.names import unused
 from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
+from bellcrank.io.mjcf.dc_motors import ControlVoltage, motor_constants
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.report import Actuation
 from bellcrank.mechanism.forces.servo import within
@@ -76,7 +77,9 @@ def read_actuators(reader: MjcfReader, machine: Mechanism) -> None:
         _motors(reader, machine, joint, [d for d in found if d.plain and d.data.joint == joint])
     for drive in found:
         reader.place = drive.element
-        if drive.own:
+        if drive.dynamics == "current":
+            _motor_with_current(reader, machine, drive, _shared(reader, drive, found))
+        elif drive.own:
             _activated(reader, machine, drive, _shared(reader, drive, found))
         elif not drive.plain:
             _servo(reader, machine, drive, _shared(reader, drive, found))
@@ -100,7 +103,8 @@ def _drives(reader: MjcfReader, index: int) -> list[_Drive]:
     factors, start, tendon = place
     kind = element.tag if element.tag != "mujoco" else "general"
     on = next(iter(factors)) if tendon < 0 else reader.source.name("tendon", tendon) or f"tendon{tendon}"
-    gain = model.actuator_gainprm[index]
+    electric = motor_constants(reader, index)
+    gain = model.actuator_gainprm[index] if electric is None else (electric.gain, 0.0, 0.0)
     bent = int(model.actuator_gaintype[index]) == int(reader.mujoco.mjtGain.mjGAIN_AFFINE)
     return [_Drive(name, index, element, factors, start, tendon, _actuation(reader, index, kind, on),
                    (float(gain[0]), float(gain[1]), float(gain[2])) if bent else (float(gain[0]), 0.0, 0.0),
@@ -113,6 +117,9 @@ def _dynamics(reader: MjcfReader, index: int) -> str:
     known = {"none": kinds.mjDYN_NONE, "integrator": kinds.mjDYN_INTEGRATOR, "filter": kinds.mjDYN_FILTER,
              "exact": kinds.mjDYN_FILTEREXACT, "muscle": kinds.mjDYN_MUSCLE}
     name = next((name for name, kind in known.items() if found == int(kind)), "")
+    electric = motor_constants(reader, index)
+    if electric is not None:
+        return "current" if electric.inductance else "none"
     return "filter" if name == "exact" else name
 
 
@@ -150,6 +157,9 @@ def _law_trouble(reader: MjcfReader, index: int) -> str:
         return "its force follows the control with a state of its own (activation), of a kind that is not modelled"
     if _dynamics(reader, index) != "none" and int(model.actuator_actnum[index]) != 1:
         return "it has several states (activation)"
+    if motor_constants(reader, index) is not None:
+        tendon = int(model.actuator_trntype[index]) == int(mujoco.mjtTrn.mjTRN_TENDON)
+        return "it is a motor with inductance on a tendon" if tendon and _dynamics(reader, index) == "current" else ""
     gains, biases = mujoco.mjtGain, mujoco.mjtBias
     gain, bias = int(model.actuator_gaintype[index]), int(model.actuator_biastype[index])
     muscle = gain == int(gains.mjGAIN_MUSCLE), bias == int(biases.mjBIAS_MUSCLE)
@@ -174,10 +184,12 @@ def _actuation(reader: MjcfReader, index: int, kind: str, joint: str) -> Actuati
         control = _pair(model.actuator_ctrlrange[at])
     if model.actuator_forcelimited[index]:
         force = _pair(model.actuator_forcerange[index])
+    gear, electric = float(model.actuator_gear[index][0]), motor_constants(reader, index)
+    if electric is not None:
+        return Actuation(kind, joint, gear, control, force, electric.gain, electric.bias)
     bias = model.actuator_biasprm[index]
     straight = int(model.actuator_biastype[index]) == int(reader.mujoco.mjtBias.mjBIAS_AFFINE)
-    return Actuation(kind, joint, float(model.actuator_gear[index][0]), control, force,
-                     float(model.actuator_gainprm[index][0]),
+    return Actuation(kind, joint, gear, control, force, float(model.actuator_gainprm[index][0]),
                      (float(bias[0]), float(bias[1]), float(bias[2])) if straight else (0.0, 0.0, 0.0))
 
 
@@ -328,6 +340,26 @@ def _activated(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: R
     reader.activations[state] = int(model.actuator_actadr[index])
     reader.note("changed", drive.element, f"a force on {', '.join(map(repr, drive.factors))}; its control is the "
                                           f"parameter {drive.name!r}, its activation the state {state!r}")
+
+
+def _motor_with_current(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: Range) -> None:
+    """A motor with inductance."""
+    electric = motor_constants(reader, drive.index)
+    assert electric is not None
+    if drive.data.gear == 0.0:
+        reader.note("ignored", drive.element, "its gear is zero")
+        return
+    if _both(drive.data.force, through) != _ALL:
+        reader.note("warned", drive.element, "the limit of the force of a motor with inductance is not modelled")
+    name, control = _name(machine, drive.name), machine.parameter(drive.name, 0.0)
+    voltage = control if drive.data.control == _ALL else ControlVoltage(drive.name, *_ends_of(drive.data.control))
+    machine.add_dc_motor(name, drive.data.joint, voltage=voltage, resistance=electric.resistance,
+                         inductance=electric.inductance, constant=electric.constant, gear=drive.data.gear)
+    state = reader.new_name(f"{name} current")
+    reader.controls[drive.name] = _control(reader, drive.index)
+    reader.activations[state] = int(reader.model.actuator_actadr[drive.index])
+    reader.note("changed", drive.element, f"a motor on {drive.data.joint!r}; its voltage is the parameter "
+                                          f"{drive.name!r}, its current the state {state!r}")
 
 
 def _ends_of(ends: Range) -> tuple[float | None, float | None]:
