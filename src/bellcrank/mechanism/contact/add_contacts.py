@@ -188,9 +188,13 @@ class TouchingBodies(ShapedBodies):
 
         A robot from a file on the floor: ``m.add_contacts("all", bc.Plane(), friction=0.8)``.
         """
-        given = {"stiffness": None, "dissipation": None, "restitution": None, "impact_speed": 1.0, "friction": None,
+        usual = {"stiffness": None, "dissipation": None, "restitution": None, "impact_speed": 1.0, "friction": None,
                  "slip_speed": 1e-3, "exponent": 1.0, "friction_model": "regularized", "reach": 1e-4,
-                 "bend_damping": 1e-2, **material}
+                 "bend_damping": 1e-2}
+        if unknown_words := material.keys() - usual.keys():
+            raise ModelError(f"contacts of {self.name!r}: add_contact takes no {min(unknown_words)!r}"
+                             f"{hint(min(unknown_words), usual)}")
+        given: dict[str, Any] = {**usual, **material}
         _material("contacts", **{**given, "friction": 0.0 if given["friction"] is None else given["friction"]})
         if isinstance(second, Plane):
             second = [self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))]
@@ -216,7 +220,7 @@ class TouchingBodies(ShapedBodies):
                       neighbors: bool) -> Iterator[tuple[PlacedShape, PlacedShape]]:
         """Pairs of two sets that are meant to touch, each once, without those that have a contact already."""
         groups = rigid_groups(1 + len(self.bodies), self.joints)
-        apart = {frozenset(self.body(b).index for b in two) for two in exclude}
+        apart = {self._excluded(two) for two in exclude}
         near = set() if neighbors else neighboring(groups, self.joints, self._axis_carriers())
         seen = {frozenset(c.shape_names) for c in self._contacts.values()}
         for one in ones:
@@ -231,6 +235,12 @@ class TouchingBodies(ShapedBodies):
                     not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
                 if wanted and frozenset((one.body, other.body)) not in apart:
                     yield one, other
+
+    def _excluded(self, two: tuple[str, str]) -> frozenset[int]:
+        if isinstance(two, str) or len(two) != 2:
+            raise ModelError(f"contacts of {self.name!r}: exclude holds pairs of bodies, such as [('hand', 'lid')], got "
+                             f"{two!r}")
+        return frozenset(self.body(b).index for b in two)
 
     def _axis_carriers(self) -> set[int]:
         """Bodies without a mass and without anything to touch: joints of several axes are made of them."""
