@@ -238,8 +238,8 @@ class TouchingBodies(ShapedBodies):
 
     def _excluded(self, two: tuple[str, str]) -> frozenset[int]:
         if isinstance(two, str) or len(two) != 2:
-            raise ModelError(f"contacts of {self.name!r}: exclude holds pairs of bodies, such as [('hand', 'lid')], got "
-                             f"{two!r}")
+            raise ModelError(f"contacts of {self.name!r}: exclude holds pairs of bodies, such as [('hand', 'lid')], "
+                             f"got {two!r}")
         return frozenset(self.body(b).index for b in two)
 
     def _axis_carriers(self) -> set[int]:
