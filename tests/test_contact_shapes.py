@@ -247,6 +247,8 @@ def two_bodies() -> bc.Mechanism:
     (lambda m: m.add_contact("c", "a", "ball", stiffness=-1.0), "stiffness must be greater than 0"),
     (lambda m: m.add_contact("c", "a", "ball", friction=-1.0), "friction must be at least 0"),
     (lambda m: m.add_contacts(["a"], ["b ellipsoid"]), "no two of these shapes can touch"),
+    (lambda m: m.add_contacts(exclude=["ab"]), "exclude holds pairs of bodies, such as .*, got 'ab'"),
+    (lambda m: m.add_contacts(stifness=1e4), "a material has no 'stifness'.*did you mean 'stiffness'"),
     (lambda m: bc.Mechanism("bare").add_contacts(), "no body of 'bare' has a shape of the role 'collision'"),
 ])
 def test_what_is_refused(change: Any, said: str) -> None:

@@ -242,7 +242,7 @@ class TouchingBodies(ShapedBodies):
                       neighbors: bool) -> Iterator[tuple[PlacedShape, PlacedShape]]:
         """Pairs of two sets that are meant to touch, each once, without those that have a contact already."""
         groups = rigid_groups(1 + len(self.bodies), self.joints)
-        apart = {frozenset(self.body(b).index for b in two) for two in exclude}
+        apart = {self._excluded(two) for two in exclude}
         near = set() if neighbors else neighboring(groups, self.joints, self._axis_carriers())
         seen = {frozenset(c.shape_names) for c in self._contacts.values()}
         for one in ones:
@@ -257,6 +257,12 @@ class TouchingBodies(ShapedBodies):
                     not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
                 if wanted and frozenset((one.body, other.body)) not in apart:
                     yield one, other
+
+    def _excluded(self, two: tuple[str, str]) -> frozenset[int]:
+        if isinstance(two, str) or len(two) != 2:
+            raise ModelError(f"contacts of {self.name!r}: exclude holds pairs of bodies, such as [('hand', 'lid')], "
+                             f"got {two!r}")
+        return frozenset(self.body(b).index for b in two)
 
     def _axis_carriers(self) -> set[int]:
         """Bodies without a mass and without anything to touch: joints of several axes are made of them."""
