@@ -87,6 +87,12 @@ def test_laws_tables_and_states_as_on_the_cpu(gpu: HostDevice) -> None:
     cpu, system = bc.compile(m), bc.compile(m, backend="cuda")
     q, u, tau = states(cpu)
     assert gap(system.forward_dynamics(q, u, tau), cpu.forward_dynamics(q, u, tau)) < 1e-12
+    before = len(gpu.functions)
+    made, wanted = system.element_forces(q.view(HostArray), u.view(HostArray)), cpu.element_forces(q, u)
+    assert len(gpu.functions) > before and type(made["gas"].vector) is type(made["brake"].states["bend"]) is HostArray
+    for name, own in wanted.items():
+        assert np.abs(made[name].vector - own.vector).max() < 1e-11 * max(1.0, np.abs(own.vector).max()), name
+        assert np.abs(made[name].power - own.power).max() < 1e-11 * max(1.0, np.abs(own.power).max()), name
 
 
 @with_compiler

@@ -243,6 +243,18 @@ def test_tables_hold_all_that_was_computed(pushed: bc.Result, tmp_path: Path) ->
     assert float(columns["strut.vector.x [N]"]) == float(pushed.element("strut").vector[0, 0])
 
 
+# -- outputs in files -----------------------------------------------------------------------------------
+def test_outputs_of_runs_that_go_to_files(linkage: bc.System, tmp_path: Path) -> None:
+    laws = {"pull": lambda at: at.element("strut").force, "twice": lambda at: 2.0 * at.q("A")}
+    start = linkage.assemble(q={"A": 0.5})
+    run = linkage.simulate(start, 0.02, output=0.004, outputs=laws)
+    with linkage.simulate(start, 0.02, output=0.004, outputs=laws, file=tmp_path / "run.nc") as streamed:
+        for name in laws:
+            np.testing.assert_array_equal(streamed[name], run[name])
+    with bc.open_result(tmp_path / "run.nc") as again:
+        np.testing.assert_allclose(again["pull"], run.element("strut").force, rtol=1e-13)
+
+
 # -- runs of a batch ------------------------------------------------------------------------------------
 def test_one_run_of_many_with_different_parameters(tmp_path: Path) -> None:
     """What elements and joints did in it, also from a file."""

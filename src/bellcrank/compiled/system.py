@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
-from bellcrank.errors import NotYetError
 from bellcrank.lazy_names import elsewhere, from_above
 from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
@@ -187,7 +186,7 @@ class System(Machine):
         samples are differentiated, exactly for the steps that are made: ``d_q_<name>``, ``d_u_<name>`` (one state,
         fixed steps); through controllers that are `Traced` and through events that keep the topology, whose times
         change, too: ``d_time_<name>``. `outputs` are functions of the machine by name, computed of every sample beside
-        those of `Mechanism.add_output`: see `Result.outputs` (which also serves runs that went to a file).
+        those of `Mechanism.add_output`: see `Result.outputs`.
 
         An interrupt, a failing callback, a singular position or numbers that grow beyond all bounds end the run with a
         `SimulationWarning`; what was computed is returned, with ``status`` and ``reason`` among its attributes. So does
@@ -204,15 +203,13 @@ class System(Machine):
         from bellcrank.simulate.fields import check_outputs
         from bellcrank.simulate.run import simulate  # a quarter of what importing all takes, and not all simulate
 
-        if outputs is not None and file is not None:
-            raise NotYetError("simulate: a run that goes to a file holds those of add_output alone; add it to the "
-                              "mechanism, or call outputs() of the result")
         if outputs is not None:
             check_outputs(self, outputs)  # not after a long run
         made = simulate(self, state, duration, step=step, stepper=stepper, output=output, tau=tau, wrenches=wrenches,
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
-                        threads=threads, closing=closing, sensitivities=sensitivities)
-        return made.with_outputs(outputs) if outputs else made
+                        threads=threads, closing=closing, sensitivities=sensitivities,
+                        streamed=outputs if file is not None else None)
+        return made.with_outputs(outputs) if outputs and file is None else made
 
     # -- calls and costs ------------------------------------------------------------------------
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None,

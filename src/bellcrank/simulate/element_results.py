@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from bellcrank.simulate.acting import States, joint_reactions
 from bellcrank.simulate.along_time import MachineAlongTime
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.element_fields import element_fields
-from bellcrank.simulate.fields import check_outputs, output_values
+from bellcrank.simulate.fields import Laws, check_outputs, output_values
 from bellcrank.simulate.machine_record import MachineRecord
 from bellcrank.simulate.outside_forces import contacts_on_record
 from bellcrank.system.kernels import Wrenches
@@ -25,10 +25,7 @@ from bellcrank.system.kernels import Wrenches
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["ElementResults", "Laws"]
-
-#: outputs by name: functions of the machine
-Laws = Mapping[str, Callable[[Any], Any]]
+__all__ = ["ElementResults"]
 
 _AXES = ("x", "y", "z")
 

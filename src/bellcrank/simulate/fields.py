@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["CONTACTS", "DERIVED", "IMPULSE", "MOST_CLOSURES", "PER_EVENT", "STATE", "TOPOLOGY", "WRENCHES", "Field",
-           "Layout", "check_outputs", "coordinate_units", "derive", "force_units", "layout_of", "output_values",
+           "Laws", "Layout", "check_outputs", "coordinate_units", "derive", "force_units", "layout_of", "output_values",
            "sample_dims", "speed_units"]
+
+
+#: outputs by name: functions of the machine
+Laws = Mapping[str, Callable[[Any], Any]]
 
 
 class Field(NamedTuple):
@@ -239,7 +243,7 @@ def derive(system: Machine, t: Floats, q: Floats, u: Floats, lanes: bool | None 
         return {name: np.where(first, one[name], other[name]) for name in one}
 
 
-def check_outputs(system: Machine, laws: Mapping[str, Callable[[Any], Any]]) -> None:
+def check_outputs(system: Machine, laws: Laws) -> None:
     """Refuse outputs before anything is computed: names that results use themselves, and laws that look for parts which
     are not there or give no number."""
     if not isinstance(laws, Mapping):

@@ -28,6 +28,7 @@ from bellcrank.simulate.early import begin_errors, in_lanes
 from bellcrank.simulate.event_times import looks, root, side_after, state_within
 from bellcrank.simulate.events import Break, Change, Event, Watch
 from bellcrank.simulate.failure import trouble_ahead
+from bellcrank.simulate.fields import Laws
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.interrupt import Patience, patient
 from bellcrank.simulate.outside_forces import wrench_names
@@ -65,8 +66,9 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
              output: Any = None, tau: Any = None, wrenches: Any = None, control: Any = None,
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
              file: str | os.PathLike[str] | None = None, progress: Progress | None = None,
-             threads: int | None = None, closing: str = "position", sensitivities: Sequence[str] = ()) -> Result:
-    """See `System.simulate`."""
+             threads: int | None = None, closing: str = "position", sensitivities: Sequence[str] = (),
+             streamed: Laws | None = None) -> Result:
+    """See `System.simulate`; `streamed` are outputs that go to the file with the samples."""
     if isinstance(sensitivities, str):
         raise ModelError(f"simulate: sensitivities is a list of names; write [{sensitivities!r}]")
     elsewhere = foreign_to(system.kernels)
@@ -88,11 +90,11 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
             "duration": duration, "step": step, "stepper": stepper, "output": output, "tau": tau, "wrenches": wrenches,
             "control": control, "events": events, "rtol": rtol, "atol": atol, "file": file, "progress": progress,
             "threads": threads, "closing": closing})
-    return recorded(setup, progress, file)[0]
+    return recorded(setup, progress, file, streamed)[0]
 
 
-def recorded(setup: Setup, progress: Progress | None = None, file: str | os.PathLike[str] | None = None
-             ) -> tuple[Result, list[Break]]:
+def recorded(setup: Setup, progress: Progress | None = None, file: str | os.PathLike[str] | None = None,
+             streamed: Laws | None = None) -> tuple[Result, list[Break]]:
     """The run, and where events changed its course."""
     system = setup.system
     check_target(file, setup.batch)
@@ -107,7 +109,8 @@ def recorded(setup: Setup, progress: Progress | None = None, file: str | os.Path
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
                         lanes=in_lanes(system, setup.count * setup.samples),
                         closures=known_closures(system.model) if setup.alters else None,
-                        contacts=course.contact_names(), wrenches=wrench_names(system, setup.pushed))
+                        contacts=course.contact_names(), wrenches=wrench_names(system, setup.pushed),
+                        outputs=streamed)
         run = _Run(setup, course, writer, progress, patience)
         return run.go(), run.breaks
 

@@ -21,6 +21,8 @@ from bellcrank.simulate.fields import (
     MOST_CLOSURES,
     PER_EVENT,
     TOPOLOGY,
+    Field,
+    Laws,
     Layout,
     derive,
     layout_of,
@@ -58,7 +60,7 @@ class Writer:
     `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known. `closures` are those
     that events may open and close, if there are events that change the machine. `contacts` names the components of
     forces at places of rigid contacts, `wrenches` those of external wrenches ("crank.mx"), if they come with the
-    samples.
+    samples. `outputs` are computed of all samples beside those of the mechanism.
 
     >>> import bellcrank as bc
     >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -74,13 +76,16 @@ class Writer:
                  file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
                  advice: str = "take smaller steps", share: float = DRIFT,
                  lanes: bool | None = None, closures: Sequence[str] | None = None,
-                 contacts: Sequence[str] = (), wrenches: Sequence[str] = ()) -> None:
+                 contacts: Sequence[str] = (), wrenches: Sequence[str] = (), outputs: Laws | None = None) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
         self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
         if closures is not None:
             self._layout = replace(self._layout, changing=True,
                                    closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
-        self._layout = replace(self._layout, contact_components=tuple(contacts), wrench_components=tuple(wrenches))
+        self._layout = replace(self._layout, contact_components=tuple(contacts), wrench_components=tuple(wrenches),
+                               outputs=(*self._layout.outputs, *(Field(name, "", "1", f"output {name}")
+                                                                 for name in outputs or ())))
+        self._laws = {o.name: o.law for o in system.model.mechanism.outputs} | dict(outputs or {})
         self._topology = 0
         self._early = run_attributes(system, dict(settings or {}))
         self._notes: dict[str, Any] = {}
@@ -211,11 +216,11 @@ class Writer:
             self._passed = 0
 
     def _outputs(self, block: Mapping[str, Floats]) -> dict[str, Floats]:
-        """The mechanism's outputs; NaN where the machine as it is now does not have what they look at."""
+        """The outputs; NaN where the machine as it is now does not have what they look at."""
         lead = block["q"].shape[:-1]
         clock = block["time"].reshape(-1, *(1,) * (len(lead) - 1))
         try:
-            return output_values(self._system, clock, block["q"], block["u"]) if self._layout.outputs else {}
+            return output_values(self._system, clock, block["q"], block["u"], self._laws)
         except ModelError:
             return {field.name: np.full(lead, np.nan) for field in self._layout.outputs}
 
