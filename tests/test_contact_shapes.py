@@ -9,6 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.contact.contact_bristles import BristleContact
 from bellcrank.mechanism.contact.contact_material import Compliant, dissipation_for
 from bellcrank.mechanism.contact.narrow_phase import known_pair, seen_by_contact
 from bellcrank.mechanism.forces.element import Moving
@@ -127,6 +128,37 @@ def test_depths_below_a_plane_are_the_reach_of_the_shape(name: str) -> None:
         own = turn[i].T @ (points[k, i] - 0.5 * depths[k, i] * up - origin[i])  # in the axes of the shape
         ways = rng.normal(size=(40, 3))
         assert max(own @ w - REACHES[name](w) for w in ways / np.linalg.norm(ways, axis=1)[:, None]) < 1e-12
+
+
+@pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if set(p) <= set(REACHES)])
+def test_places_lie_half_way_between_points_of_both_shapes(one: str, other: str) -> None:
+    """At every closed place; the deepest one between points that are the farthest of their shapes along the normal."""
+    rng, n = np.random.default_rng(1), 12
+    turn, ways = (turns(rng, n), turns(rng, n)), rng.normal(size=(n, 3))
+    ways /= np.linalg.norm(ways, axis=1)[:, None]
+    origin = np.array([w * (REACHES[one](turn[0][i].T @ w) + REACHES[other](-turn[1][i].T @ w) - 0.03)
+                       for i, w in enumerate(ways)])
+    element = ContactPair("pair", 0, 1, np.eye(3), (0.0,) * 3, np.eye(3), (0.0,) * 3,
+                          *(seen_by_contact(SHAPES[k], k) for k in (one, other)), None)
+    still = np.zeros((n, 3))
+    rows = np.array([[np.broadcast_to(x, (n,)) for x in (t.depth, t.share, *t.point, *t.normal)]
+                     for t in element.touches(moving(turn[0], still, still, still),
+                                              moving(turn[1], origin, still, still))])  # (places, 8, n)
+    seen = 0
+    for i in range(n):
+        closed = rows[(rows[:, 0, i] > 0.0) & (rows[:, 1, i] > 1e-9), :, i]
+        for depth, _, *place in closed:
+            point, normal = np.array(place[:3]), np.array(place[3:])
+            mine, theirs = (turn[k][i].T @ (point + s * 0.5 * depth * normal - k * origin[i])
+                            for k, s in ((0, 1), (1, -1)))
+            for w in ways:
+                assert w @ mine < REACHES[one](w) + 1e-12 and w @ theirs < REACHES[other](w) + 1e-12
+            if depth == closed[:, 0].max():
+                along = [turn[k][i].T @ normal * s for k, s in ((0, 1), (1, -1))]
+                assert along[0] @ mine == pytest.approx(REACHES[one](along[0]), abs=1e-9)
+                assert along[1] @ theirs == pytest.approx(REACHES[other](along[1]), abs=1e-9)
+                seen += 1
+    assert seen > 1
 
 
 @pytest.mark.parametrize(("one", "other"), [p for p in PAIRS if not set(p) & {"cone", "mesh", "field"}
@@ -266,3 +298,23 @@ def test_contacts_of_many_shapes() -> None:
         m.add_contacts(["ball"], ["a"])
     with pytest.raises(ModelError, match="no two of these"):
         m.add_contacts(["a"], ["b"], exclude=[("a", "b")], stiffness=1e5)
+
+
+def test_bristles_act_against_the_slip_and_never_by_more_than_coulomb() -> None:
+    material = BristleContact(1e5, friction=0.4, reach=1e-3, bend_damping=1e-2)
+    rng, normal = np.random.default_rng(0), 50.0
+    for speed in (1e-6, 1e-3, 0.1, 10.0):
+        slip = rng.normal(size=3)
+        slip *= speed / np.linalg.norm(slip)
+        straight = np.array(tuple(material.bristle_force(normal, vector(slip), Vector.zero())))
+        share = 1e-2 * speed / (1e-3 + 1e-2 * speed)  # of the largest friction, by the damping alone
+        np.testing.assert_allclose(straight, -20.0 * share * slip / speed, rtol=1e-9)
+        bent = rng.normal(size=3)
+        bent *= rng.uniform() / np.linalg.norm(bent)
+        both = np.array(tuple(material.bristle_force(normal, vector(slip), vector(bent))))
+        assert np.linalg.norm(both) <= 20.0 * (1.0 + 1e-12)
+        slides = slip / speed
+        np.testing.assert_allclose(tuple(material.bend_rate(vector(slip), vector(slides))), 0.0, atol=1e-6 * speed)
+        np.testing.assert_allclose(tuple(material.bristle_force(normal, vector(slip), vector(slides))), -20.0 * slides,
+                                   rtol=1e-9)
+    assert material.held(normal, Vector(0.0, 0.5, 0.0)) == pytest.approx(0.5 * 1e-3 * 20.0 * 0.25)
