@@ -97,7 +97,7 @@ def seen(m: bc.Mechanism, cut: str) -> dict[str, np.ndarray]:
     out: dict[str, Any] = {b: system.acceleration(state.q, state.u, udot, b) for b in system.body_names}
     out |= {f"load of {j}": system.reactions(state)[j] for j in ("crank", "ball", "cardan", "sleeve")}
     for name, e in system.element_forces(state).items():
-        out |= {f"{name}.{field}": value for field, value in e._asdict().items()}
+        out |= {f"{name}.{field}": value for field, value in e._asdict().items() if not isinstance(value, dict)}
     out["lost"] = bc.analyze.dissipated_power(system, state)
     run = system.simulate(state, 0.01, step=1e-3, stepper="rk8")
     out |= {f"{name} in a run": run.element(name)["torque"].values for name in ("law", "friction", "damper")}

@@ -85,6 +85,34 @@ def test_a_run_that_leaves_a_table_says_so():
     assert result.attrs["status"] == "failed"
 
 
+def test_controllers_and_cams_that_leave_a_table_say_so():
+    short = bc.Table([0.0, 0.05], [0.0, 1.0], extrapolate="error", name="short")
+    system = bc.compile(bc.load("pendulum"))
+    with pytest.warns(bc.SimulationWarning, match="control: table 'short': x = .* is outside of its points, 0 to 0.05"):
+        system.simulate(([0.1], [0.0]), 0.1, step=1e-3, control=bc.Traced(lambda t, q, u: {"hinge": short(t)}))
+    m = bc.Mechanism("cam")
+    cam(m, short, None)
+    with pytest.raises(bc.StateError, match="table 'short': x = .* is outside of its points, 0 to 0.05"):
+        bc.compile(m, backend="numpy").assemble(q={"cam": 0.2})
+
+
+def test_tables_that_end_may_lie_anywhere(tmp_path):
+    """Laws are tried at some place when they are added; a table that has none there is no mistake."""
+    x = np.linspace(5.0, 6.0, 5)
+    one, two = (bc.Table(points, values, kind="cubic", extrapolate="error", name=name) for name, points, values in (
+        ("one", x, x**2), ("two", (x, x), np.outer(x, x))))
+    for use, add in USES.items():
+        m = bc.load("pendulum")
+        add(m, one, two)
+        bc.save(m, tmp_path / "m.yaml")
+        assert bc.io.native.same_mechanism(bc.load(tmp_path / "m.yaml"), m), use
+        bc.compile(m, backend="numpy")
+    m = bc.load("pendulum")
+    m.prescribe("hinge", one)
+    state = bc.compile(m, backend="numpy").assemble(t=5.3)
+    assert abs(state.q[0] - 5.3**2) < 1e-12 and abs(state.u[0] - 10.6) < 1e-12
+
+
 def surface(x, y):
     return np.sin(x) * np.cos(0.5 * y) + 0.1 * x * y
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
-from bellcrank.errors import ModelError, hint
+from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.coupling import Law1, Part, share
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
@@ -116,6 +116,8 @@ def try_motion(what: str, law: Any, n: int = 1) -> None:
             _plain(x)
     except ModelError:
         raise
+    except StateError:  # a table that ends says so: it lies elsewhere
+        pass
     except (*_TROUBLE, _ParameterError) as error:
         if _of_parameter(error):
             raise ModelError(f"{what} {_NO_PARAMETERS}") from None
@@ -211,6 +213,8 @@ def _somewhere(tries: Sequence[Callable[[], Number]], what: str, said: str) -> N
         try:
             if abs(_plain(attempt())) < float("inf"):
                 return
+        except StateError:  # a table that ends says so: it lies elsewhere
+            return
         except (*_TROUBLE, _ParameterError) as error:
             if _of_parameter(error):
                 raise ModelError(f"{what} {_NO_PARAMETERS}") from None

@@ -191,6 +191,20 @@ class Drive:
             raise ModelError(f"{what}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
 
+    def trouble(self, system: Machine, q: Floats, u: Floats, t: float) -> str:
+        """What a traced function says of one state that it does not cover, such as a table that ends there."""
+        if not isinstance(self.given, Traced):
+            return ""
+        leaf = numbers(system, t, q, u)
+        try:
+            self.given.function(t, *(named(system, what, [float(x) for x in values], leaf)
+                                     for what, values in (("q", q), ("u", u))))
+        except StateError as error:
+            return f"{'control' if self.target == 'tau' else 'wrenches'}: {error}"
+        except Exception:  # it is something else
+            return ""
+        return ""
+
     def along(self, system: Machine, times: Floats, q: Floats, u: Floats) -> Floats:
         """The traced function's answers at states (times, ..., nq) and (times, ..., nu): (times, ..., entries)."""
         entries = evaluate(self.graph(system), numbers(system, times.reshape(-1, *(1,) * (q.ndim - 2)), q, u))

@@ -178,7 +178,7 @@ class _Run:
         if self.setup.count > 1:
             return reason
         q, u = (x[0] for x in course.unpack(course.y[:1], np.array([course.time])))
-        trouble = trouble_ahead(course.system, q, u, course.time, self.setup.step or 1e-3)
+        trouble = trouble_ahead(course.system, q, u, course.time, self.setup.step or 1e-3, self.setup.drives)
         return f"{reason}; {trouble}" if trouble and trouble not in reason else reason
 
     def warn(self, text: str) -> None:

@@ -297,10 +297,12 @@ class Kernels:
 
     def law_trouble(self, q: Floats, u: Floats, t: float) -> str:
         """What laws say of a state that they do not cover, on numbers; nothing if they do."""
-        for name in ("joint_laws", "bias"):
+        given = {"q": q, "u": u}
+        cams = {"loop_matrix": {"q": q}} if self.tree.relations else {}
+        for name, read in ({"joint_laws": given, "bias": given} | cams).items():
             try:
                 with np.errstate(all="ignore"):
-                    self.evaluate(name, {"q": q, "u": u}, None, t, NumpyEvaluator(self.tree))
+                    self.evaluate(name, read, None, t, NumpyEvaluator(self.tree))
             except StateError as error:
                 return str(error)
             except (BellcrankError, ArithmeticError):
