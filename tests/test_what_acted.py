@@ -230,9 +230,9 @@ def test_wrenches_by_name(pushed: bc.Result, name: str) -> None:
     arm = found.second_point.values - pushed.system.pose(pushed.q.values, body).position
     np.testing.assert_allclose(wrench.values[:, 3:], found.vector, atol=1e-13)
     np.testing.assert_allclose(wrench.values[:, :3], found.torque + np.cross(arm, found.vector), atol=1e-13)
-    assert sum(len(axes.lines) for axes in pushed.plot(name).axes) >= 3
+    assert sum(len(axes.lines) for axes in pushed.plot(name).axes) >= 2
     assert pushed.plot(f"{name}.power").axes[0].get_ylabel() == "power [W]"
-    assert len(pushed.plot("forces").axes) == 2
+    assert len(pushed.plot("forces").axes) >= 2
 
 
 def test_tables_hold_all_that_was_computed(pushed: bc.Result, tmp_path: Path) -> None:
