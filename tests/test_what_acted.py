@@ -243,6 +243,11 @@ def test_tables_hold_all_that_was_computed(pushed: bc.Result, tmp_path: Path) ->
     assert float(columns["strut.vector.x [N]"]) == float(pushed.element("strut").vector[0, 0])
 
 
+def test_forces_that_are_functions_are_told_where_they_go(linkage: bc.System) -> None:
+    with pytest.raises(bc.StateError, match=r"tau of 'B': a function is no number; .* control="):
+        linkage.simulate(linkage.assemble(q={"A": 0.5}), 0.1, tau={"B": lambda t: 5.0 * t})
+
+
 # -- outputs in files -----------------------------------------------------------------------------------
 def test_outputs_of_runs_that_go_to_files(linkage: bc.System, tmp_path: Path) -> None:
     laws = {"pull": lambda at: at.element("strut").force, "twice": lambda at: 2.0 * at.q("A")}
