@@ -114,6 +114,9 @@ def by_name(what: str, values: Mapping[str, npt.ArrayLike], entries: Callable[[s
         except (ModelError, StateError) as error:
             raise type(error)(f"{what}: {error}") from None
         check_unmasked(f"{what} of {key!r}", value)
+        if callable(value) and not hasattr(value, "__array__"):
+            raise StateError(f"{what} of {key!r}: a function is no number; functions of time and state are given to "
+                             "simulate as control=lambda t, q, u: {joint: force}, or added with add_joint_force")
         array = np.asarray(value)
         if len(places) == 1 and array.shape[-1:] != (1,):
             array = array[..., None]

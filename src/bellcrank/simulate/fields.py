@@ -65,6 +65,7 @@ MOST_CLOSURES = 64
 #: variables along events: dimensions besides, units and what they are
 PER_EVENT = {"event_energy_lost": ((), "J", "kinetic energy lost in impulses"),
              "event_energy_added": ((), "J", "energy that bodies, joints or a state given bring in"),
+             "event_stop_impulse": ((), "N s or N m s", "impulse of a rigid stop along its coordinate"),
              "event_impulse": (("closure", "impulse_component"), "see impulse_units",
                                "impulse of a closure on its child, world axes, about the joint's origin there")}
 

@@ -56,16 +56,22 @@ class EventRecord(NamedTuple):
     lost: float = 0.0
     added: float = 0.0
     impulses: Mapping[str, Floats] = MappingProxyType({})
+    stopped: float = math.nan  #: impulse of a rigid stop along its coordinate [N s or N m s]
 
     def told(self, lost: float, added: float, impulses: Mapping[str, Floats]) -> EventRecord:
         """The same, with what it did."""
         return self._replace(lost=self.lost + lost, added=self.added + added, impulses=dict(impulses))
 
+    def by_stop(self, impulse: float) -> EventRecord:
+        """The same, with the impulse of a rigid stop."""
+        return self._replace(stopped=impulse)
+
     def value(self, name: str, closures: Sequence[str]) -> Any:
         """What the variable `name` of `PER_EVENT` says of it."""
         if name == "event_impulse":
             return [self.impulses[c] if c in self.impulses else np.full(6, np.nan) for c in closures]
-        return self.lost if name == "event_energy_lost" else self.added
+        return {"event_energy_lost": self.lost, "event_energy_added": self.added,
+                "event_stop_impulse": self.stopped}[name]
 
 
 def per_event(layout: Layout) -> list[str]:

@@ -331,7 +331,10 @@ class _Run:
             self.crowd(t, event)
             changes.append(change)
             if change.alters:
+                met, machine = state, self.machine.system
                 state, changed = self.change(state, change, loss), True
+                if isinstance(event, Stop):
+                    self.writer.tell_stop(event.impulse(met, state, machine))
             if change.stop:
                 stop = stop or f"event {event.name!r} at t = {t:.9g} s"
         self.anchor = None

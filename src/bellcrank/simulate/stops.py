@@ -92,6 +92,18 @@ class Stop(Event):
             after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.restitution) * rate)])
         return Change(state=State(state.q, after.u, state.t))
 
+    def impulse(self, before: State, after: State, system: Machine) -> float:
+        """The impulse of the stop along the coordinate [N s or N m s], from the states before and after: one that
+        brings the coordinate to rest takes half of its speed times itself out of the kinetic energy, and speeds change
+        in proportion to it."""
+        rate = self.rate(before, system)
+        share = (rate - self.rate(after, system)) / rate if rate else 0.0  # of what would bring it to rest
+        if not share:
+            return 0.0
+        least = before.u + (after.u - before.u) / share
+        now, then = (float(system.kinetic_energy(before.q, u, t=before.t)) for u in (least, before.u))
+        return share * 2.0 * (now - then) / rate
+
     def holds(self, state: State, system: Machine, push: float, step: float) -> bool:
         """Whether a joint that the stop has just thrown back is to be held: pressed against the stop by the
         acceleration `push` that it would have without, it would be back before the next step."""

@@ -177,6 +177,10 @@ class Writer:
         """What the event noted last did, or another one at the same time: energies [J] and impulses of closures."""
         self._events[-1] = self._events[-1].told(lost, added, impulses)
 
+    def tell_stop(self, impulse: float) -> None:
+        """The impulse of a rigid stop along its coordinate, in the event noted last."""
+        self._events[-1] = self._events[-1].by_stop(impulse)
+
     def flush(self) -> None:
         """Bring all samples so far to the file; in memory there is nothing to do."""
         with uninterrupted():
