@@ -203,7 +203,7 @@ def _hull_faces(points: Floats) -> npt.NDArray[np.int32]:
         return np.zeros((0, 3), dtype=np.int32)
     a, b, c = (points[hull.simplices[:, k]] for k in range(3))
     inward = np.einsum("ni,ni->n", np.cross(b - a, c - a), hull.equations[:, :3]) < 0.0
-    return np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices).astype(np.int32)
+    return np.asarray(np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices), dtype=np.int32)
 
 
 def _weighs(spec: Any, geom: Any) -> bool:
