@@ -77,6 +77,27 @@ def test_joints_of_several_axes_connect_neighbors(tmp_path: Path) -> None:
     assert len(again.add_contacts("all", "all", neighbors=True)) == 3
 
 
+@pytest.mark.parametrize("kind", ["mesh", "box", "capsule", "sphere", "cylinder", "ellipsoid"])
+@pytest.mark.parametrize("inertia", ["", "<inertial pos='0 0 0' mass='1' diaginertia='1 1 1'/>"], ids=["own", "given"])
+def test_simple_shapes_fitted_to_meshes(tmp_path: Path, kind: str, inertia: str) -> None:
+    """A geom of another type with a mesh is the shape that MuJoCo fits to it, where that lies; a mesh of vertices alone
+    is their hull."""
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text(f"""<mujoco><asset><mesh name="m" vertex="-0.1 -0.05 -0.2 0.3 -0.05 -0.2 -0.1 0.05 -0.2
+      -0.1 -0.05 0.02 0.3 0.05 0.02"/></asset><worldbody><geom name="floor" type="plane" size="0 0 1"/>
+      <body name="b" pos="0.2 0.1 0.3" euler="20 10 0"><freejoint/>{inertia}
+      <geom name="g" type="{kind}" mesh="m" pos="0.1 0 0" euler="10 20 30"/></body></worldbody></mujoco>""")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    m = bc.load(path)
+    made, = m.add_contacts()
+    system = bc.compile(m, backend="numpy")
+    depth = bc.analyze.contacts(system, system.neutral(), np.zeros(6))[made.name].depth.max()
+    assert -depth == pytest.approx(mujoco.mj_geomDistance(model, data, 0, 1, 9.0, None), abs=1e-6)
+
+
 def test_terrain_in_files(tmp_path: Path) -> None:
     """MuJoCo's own format and images: the first row of the one is near, that of an image far; heights fill the size."""
     pytest.importorskip("mujoco")

@@ -70,17 +70,16 @@ def test_block_stops_on_an_incline_and_rests(model: str) -> None:
     slow = G * (friction * np.cos(angle) - np.sin(angle))
     result = run(system, lying(system, 0.05 - sunk, vx=speed), 1.5, 5e-3)
     x, v = result["q"].values[:, 4], result["u"].values[:, 3]
-    accuracy = 2e-3 if model == "compliant" else 1e-5
-    assert x[-1] == pytest.approx(speed**2 / (2 * slow), rel=accuracy)
-    stopped = result["time"].values[np.flatnonzero(v > 1e-2 * speed)[-1]]
-    assert stopped == pytest.approx(speed / slow, abs=0.02)
+    needed = np.tan(angle) / friction  # the share of the largest friction
+    creep = SOFT["slip_speed"] * needed / np.sqrt(1.0 - needed**2) if model == "compliant" else 0.0
+    assert x[-1] - creep * (1.5 - speed / slow) == pytest.approx(speed**2 / (2 * slow), rel=1e-5)
+    sliding = int(np.flatnonzero(v > 1e-2 * speed)[-1])  # slowed down evenly until then
+    assert result["time"].values[sliding] + v[sliding] / slow == pytest.approx(speed / slow, rel=1e-5)
     no_energy_made(result)
     rest = result["q"].values[-1], result["u"].values[-1]
     later = run(system, rest, 100.0, 0.5)["q"].values
-    needed = np.tan(angle) / friction  # the share of the largest friction
-    creep = 100.0 * SOFT["slip_speed"] * needed / np.sqrt(1.0 - needed**2) if model == "compliant" else 0.0
-    assert np.abs(later[-1, 4] - later[0, 4] - creep) < (0.02 * creep if creep else 1e-9)
-    assert np.abs(np.delete(later[-1] - later[0], 4)).max() < 1e-6
+    assert np.abs(later[-1, 4] - later[0, 4] - 100.0 * creep) < max(1e-5 * 100.0 * creep, 1e-9)
+    assert np.abs(np.delete(later[-1] - later[0], 4)).max() < 1e-7
 
 
 @cache
@@ -165,7 +164,11 @@ def test_ball_bounces(model: str) -> None:
     z = result["q"].values[:, 6] - 0.1
     low = int(np.argmin(z[result["time"].values < 0.5]))
     assert result["time"].values[low] == pytest.approx(np.sqrt(2 * 0.5 / G), abs=5e-3)
-    assert z[low:].max() == pytest.approx(0.64 * 0.5, rel=1e-4 if model == "rigid" else 2e-2)
+    if model == "rigid":
+        assert z[low:].max() == pytest.approx(0.64 * 0.5, rel=1e-4)
+    else:  # the weight acts while it is compressed by 1 cm: its energy counts, 2 % of that of the fall
+        deepest, free = -z.min(), np.sqrt(2.0 * G * 0.5)
+        assert z[low:].max() == pytest.approx(0.64 * 0.5, rel=G * deepest / free**2 * 1.2)
     no_energy_made(result)
 
 
@@ -175,10 +178,13 @@ def test_sphere_from_sliding_to_rolling(model: str) -> None:
     sunk = 2.0 * G / SOFT["stiffness"] if model == "compliant" else 0.0
     result = run(system, lying(system, 0.1 - sunk, vx=2.1), 0.4, 1e-3)
     speed = np.linalg.norm(result["u"].values[:, 3:], axis=1)
-    assert speed[-1] == pytest.approx(5.0 / 7.0 * 2.1, rel=1e-3)
-    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / 0.1, rel=2e-3)
+    arm = 0.1 - 0.5 * sunk  # forces act half way between the lowest point and the plane
+    left = 2.0 * arm**2 / (2.0 * arm**2 + 0.008)  # 5/7 for an arm of the radius
+    assert left == pytest.approx(5.0 / 7.0, rel=3e-4)
+    assert speed[-1] == pytest.approx(left * 2.1, rel=1e-6 if model == "compliant" else 5e-5)
+    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / arm, rel=1e-6)
     rolling = result["time"].values[np.flatnonzero(speed > 1.001 * speed[-1])[-1]]
-    assert rolling == pytest.approx(2.0 / 7.0 * 2.1 / (0.3 * G), rel=0.02)
+    assert rolling == pytest.approx((1.0 - left) * 2.1 / (0.3 * G), rel=0.01)
     no_energy_made(result)
 
 
@@ -189,7 +195,7 @@ def test_disc_spins_down_on_its_rim(model: str) -> None:
     result = run(system, lying(system, 0.02 - sunk, wz=20.0), 0.5, 2e-3)
     spin = result["u"].values[:, 2]
     expected = 20.0 - 0.2 * 2.0 * G * 0.1 / 0.02 * 0.5  # friction acts on the rim, at full radius
-    assert spin[-1] == pytest.approx(expected, rel=1e-3)
+    assert spin[-1] == pytest.approx(expected, rel=1e-7 if model == "compliant" else 2e-4)
     no_energy_made(result)
 
 
@@ -203,8 +209,8 @@ def test_wheel_with_slip(model: str) -> None:
     wrench = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
     result = run(system, state, 0.3, 2e-3, wrenches=wrench)
     velocity = np.linalg.norm(result["u"].values[-1, 3:])
-    assert velocity == pytest.approx(0.2 * G * 0.3, rel=1e-3)
-    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=1e-3)
+    assert velocity == pytest.approx(0.2 * G * 0.3, rel=3e-4)  # it takes a while until it slips: 4e-5 s
+    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=3e-4)
 
 
 def rocked(system: bc.System, step: float) -> tuple[bc.Result, float, float]:

@@ -87,3 +87,18 @@ def test_states_of_a_batch() -> None:
     q[:, 6] = 0.2, 0.5, 1.0
     run = table.simulate((q, np.zeros((3, 6))), 0.6, stepper="dop853", rtol=1e-6, atol=1e-8)
     assert float(run.q.sel(coordinate="free.z").min()) > 0.03
+
+
+def test_a_wheel_that_spins_needs_no_short_steps() -> None:
+    """Beside a block, about its own axis; about another one, or with a box for a wheel, its rim comes round."""
+    steps = []
+    for shape, turn in ((bc.Cylinder(0.2, 0.05), np.eye(3)), (bc.Cylinder(0.2, 0.05), np.eye(3)[[1, 2, 0]]),
+                        (bc.Box((0.2, 0.2, 0.05)), np.eye(3))):
+        m = bc.Mechanism("wheel", gravity=(0, 0, 0))
+        m.add_joint("hinge", bc.Revolute("z"), m.ground, m.add_body("wheel", bc.Inertia(1.0, (0, 0, 0), (1, 1, 1))))
+        m.add_shape("wheel", shape, role="collision", pose=bc.Pose((0, 0, 0), turn))
+        m.add_shape(m.ground, bc.Box((0.1, 0.1, 0.1)), role="collision", pose=bc.Pose((0.3, 0.0, 0.0)))
+        m.add_contact("c", m.ground, "wheel", **MATERIAL)
+        run = bc.compile(m).simulate(([0.0], [50.0]), 1.0, stepper="dopri5", rtol=1e-6, atol=1e-8)
+        steps.append(run.attrs["steps"])
+    assert steps[0] < 20 and min(steps[1:]) > 300

@@ -13,8 +13,8 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.mechanism.contact.contact_material import Unyielding
 from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.solids import Plane, Sphere
-from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
+from bellcrank.mechanism.joints import Joint, Revolute
 from bellcrank.simulate.fields import turns
 from bellcrank.spatial import Vector
 from bellcrank.system.contact_states import contact_states
@@ -79,13 +79,15 @@ def contact_strides(system: Machine, q: Floats, t: float) -> Floats:
         if any(isinstance(shape, Plane) for shape in (pair.first_shape, pair.second_shape)):
             continue
         row, above = np.zeros(tree.nq + tree.nu), common_ancestor(tree.parent.tolist(), pair.first, pair.second)
-        for link, shift, shape in ((pair.first, pair.first_shift, pair.first_shape),
-                                   (pair.second, pair.second_shift, pair.second_shape)):
+        for link, turn, shift, shape in ((pair.first, pair.first_turn, pair.first_shift, pair.first_shape),
+                                         (pair.second, pair.second_turn, pair.second_shift, pair.second_shape)):
             arm = _length(Vector(*shift)) + _radius(shape)
+            own = _length(Vector(shift[0], shift[1], 0.0)) + _swept(shape, turn)
             while link != above:
                 joint, start, parent = tree.joints[link], int(tree.q_start[link]), int(tree.parent[link])
                 if joint is not None:
-                    row[start:start + joint.nq] += _reach(joint, arm)
+                    alone = isinstance(joint, Revolute) and link in (pair.first, pair.second)
+                    row[start:start + joint.nq] += _reach(joint, own if alone else arm)
                 arm += _length(view.moving(link).origin - view.moving(parent).origin)
                 link = parent
         rows.append(row / (STRIDE * size))
@@ -117,6 +119,13 @@ def _radius(shape: Any) -> float:
     if isinstance(shape, (Sphere, HeightField)):
         return 0.0
     return float(np.linalg.norm(np.max(np.abs(_bounds(shape)), axis=0)))
+
+
+def _swept(shape: Any, turn: Floats) -> float:
+    """The same about z of the link alone, which its hinge turns about: a wheel does not move as it spins."""
+    if isinstance(shape, (Capsule, Cone, Cylinder)):
+        return _radius(shape) * float(np.hypot(turn[0, 2], turn[1, 2]))
+    return _radius(shape)
 
 
 def _bounds(shape: Any) -> tuple[Floats, Floats]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
 from bellcrank.io.common.contents import regular_bytes
 from bellcrank.io.common.xml import XmlElement, clipped
@@ -136,7 +138,8 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
         if mesh is None:
             raise element.error(f"there is no mesh {clipped(geom.meshname)!r}")
         known = _mesh_facts(mujoco, mesh, gate, path, folder)
-        if not _weighs(spec, geom):
+        weighs, fitted = _weighs(spec, geom), geom.type != mujoco.mjtGeom.mjGEOM_MESH  # MuJoCo fits a simple shape
+        if not weighs and not fitted:
             _without_mesh(mujoco, geom)
             facts.append(GeomFacts(collides, known, replaced=True, surface=surface))
             continue
@@ -147,13 +150,14 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
             try:
                 assets[file.token] = assets.get(file.token) or _contents(file, element, path, folder)
             except FileError as error:
-                if missing == "error":
+                if missing == "error" and weighs:
                     raise
-                gate.note("warned", element, f"taken as massless, though its mass is that of a mesh: {error}")
+                if weighs:
+                    gate.note("warned", element, f"taken as massless, though its mass is that of a mesh: {error}")
                 _without_mesh(mujoco, geom)
                 facts.append(GeomFacts(collides, known, replaced=True, surface=surface))
                 continue
-        facts.append(GeomFacts(collides, known, surface=surface))
+        facts.append(GeomFacts(collides, None if fitted else known, surface=surface))
     used = {geom.meshname for geom in spec.geoms}
     for mesh in list(spec.meshes):
         if mesh.name not in used:
@@ -175,9 +179,10 @@ def _mesh_facts(mujoco: Any, mesh: Any, gate: Gated, path: str | os.PathLike[str
         return f"the mesh {clipped(mesh.name)!r} has numbers that cannot be used"
     if not mesh.file:
         vertices, faces = np.array(list(mesh.uservert)), np.array(list(mesh.userface), dtype=np.int32)
-        if not len(vertices) or not len(faces) or len(vertices) % 3 or len(faces) % 3:
-            return f"the mesh {clipped(mesh.name)!r} has no faces in the file"
-        return MeshFacts("", (vertices.reshape(-1, 3), faces.reshape(-1, 3)), *moves)
+        if not len(vertices) or len(vertices) % 3 or len(faces) % 3:
+            return f"the mesh {clipped(mesh.name)!r} has no vertices or faces in the file"
+        points = vertices.reshape(-1, 3)
+        return MeshFacts("", (points, faces.reshape(-1, 3) if len(faces) else _hull_faces(points)), *moves)
     file = gate.meshes.get(mesh.file)
     try:
         place = "" if file is None else mesh_path(file, path, folder)
@@ -186,6 +191,19 @@ def _mesh_facts(mujoco: Any, mesh: Any, gate: Gated, path: str | os.PathLike[str
     if file is None or not os.path.isfile(place):
         return f"the mesh {clipped(mesh.name if file is None else file.path)!r} was not found"
     return MeshFacts(place, None, *moves)
+
+
+def _hull_faces(points: Floats) -> npt.NDArray[np.int32]:
+    """Triangles of the convex hull, counterclockwise from outside: what MuJoCo makes of vertices alone."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        hull = ConvexHull(points)
+    except (QhullError, ValueError):
+        return np.zeros((0, 3), dtype=np.int32)
+    a, b, c = (points[hull.simplices[:, k]] for k in range(3))
+    inward = np.einsum("ni,ni->n", np.cross(b - a, c - a), hull.equations[:, :3]) < 0.0
+    return np.asarray(np.where(inward[:, None], hull.simplices[:, ::-1], hull.simplices), dtype=np.int32)
 
 
 def _weighs(spec: Any, geom: Any) -> bool:
