@@ -137,8 +137,9 @@ def test_points_of_loads_are_looked_at(run):
 @pytest.mark.parametrize("joint", ["A", "B", "D"])
 def test_loads_of_joints_in_any_frame(run, joint):
     system, q = run.system, run.q.values
-    record = system.model.mechanism.joint(joint)
-    ends = [("ground", *(b.name for b in system.model.mechanism.bodies))[k] for k in (record.parent, record.child)]
+    described = system.model.described
+    record = described.joint(joint)
+    ends = [("ground", *(b.name for b in described.bodies))[k] for k in (record.parent, record.child)]
     one, two = (run.joint_load(joint, body=b) for b in ends)
     np.testing.assert_allclose(one, -two, atol=1e-9)  # they meet in the joint
     raw = run.reactions(joint)
