@@ -49,8 +49,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bellcrank.integrate.contact_impulses import ContactImpulses
 from bellcrank.integrate.contact_vectors import after_bounce
-from bellcrank.integrate.contact_work import ContactWork
 from bellcrank.target.array_loops import copy, each, largest_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
@@ -63,14 +63,12 @@ AGAIN, STEADY = 6, 1e-6
 ENDS = 5
 
 
-class _Contacts(ContactWork):
+class _Contacts(ContactImpulses):
     """The driver: `Stepping` with a step for rigid contacts."""
 
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
-        self.phase, self.round = f.counter(0), f.counter(0)
-        self.going, self.worst = f.variable(1.0), f.variable(0.0)
-        self.meeting = f.variable(0.0)  #: lanes in which bodies meet
+        self.round = f.counter(0)
 
     # -- free motion --------------------------------------------------------------------------------
     def move_on(self, q: Memory, target: Memory) -> None:
@@ -156,12 +154,13 @@ class _Contacts(ContactWork):
         self.round.set(0)
         self.going.set(1.0)
         self.worst.set(0.0)
+        self.wedged.set(0.0)
         with f.forever() as leave:
             with f.when(self.count.value > 0):
                 self.aim()
                 with f.when(self.phase.value > 0):
                     self.aim_at_end()
-                self.cone.solve(self.going.value, self.worst)
+                self.find_impulses()
             f.switch(self.phase.value, [(0, lambda: self.iterate(number, self.along, self.bring_together)),
                                         (1, lambda: self.depart(number)), (2, self.part)])
             leave(self.phase.value >= 3)
@@ -209,30 +208,6 @@ class _Contacts(ContactWork):
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
 
-    def aim(self) -> None:
-        """c: velocities without impulses, less what is wanted."""
-        f, c = self.f, self.cone.c
-        self.velocities(self.rows, self.free, c)
-        with f.loop(self.count.value) as k:
-            c[k * 3] = c[k * 3] - self.least[k]
-
-    def aim_at_end(self) -> None:
-        """The same for the end of a step in which bodies meet. Impulses do the work p J_m (u + u+)/2, which is that of
-        the normal velocities before and after, (J_0 u + v)/2, if v is measured so: no impact makes energy because
-        bodies turn in the step."""
-        f, c, free, first = self.f, self.cone.c, self.cone.x, self.cone.wanted
-        self.velocities(self.pushing, self.free, free)
-        self.velocities(self.pushing, self.y.at(self.nq), first)
-        with f.loop(self.count.value) as k:
-            v = free[k * 3] + (first[k * 3] - self.before[k]) - self.least[k]
-            c[k * 3] = (self.meeting.value > 0.5).pick(v, c[k * 3])
-
-    def push(self, target: Memory) -> None:
-        """target = free + M^-1 J_m^T p, in lanes that are going."""
-        mask = self.going.value > 0.5
-        with self.f.loop(self.nu) as j:
-            target[j] = mask.pick(self.free[j] + self.moved(self.cone.p, j), target[j])
-
     def iterate(self, number: Int, ends: Memory, leave: Callable[[], None]) -> None:
         """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
         not change."""
@@ -279,7 +254,7 @@ class _Contacts(ContactWork):
                 cone.on[k * 3 + i] = closed
         copy(f, self.along, self.ahead, self.nu)
         self.going.set(other.value)
-        self.meeting.set(other.value)
+        self.meeting.set((self.wedged.value > 0.5).pick(0.0, other.value))
         self.phase.set(1)
         self.round.set(0)
         with f.when((other.value > 0.5).any()):
@@ -303,12 +278,6 @@ class _Contacts(ContactWork):
         """The same with restitution: with forces that belong to it, and what it has made."""
         self.act()
         self.iterate(number, self.ahead, self.weigh)
-
-    def act(self) -> None:
-        """What has acted is what was found, in lanes that are going."""
-        mask = self.going.value > 0.5
-        with self.f.loop(self.count.value * 3) as j:
-            self.acted[j] = mask.pick(self.cone.p[j], self.acted[j])
 
     def weigh(self) -> None:
         """Where contacts that bounce have made energy, the step ends with less restitution; where others have, with
