@@ -124,6 +124,14 @@ def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
         assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
 
 
+def test_no_derivatives_of_rigid_contact() -> None:
+    """They would be those of another method, without contact."""
+    system = hopper("llvm")
+    for what in (["q0"], ["mu"]):
+        with pytest.raises(bc.NotYetError, match="stepper 'moreau' cannot be differentiated"):
+            hop(system, 0.01, sensitivities=what)
+
+
 def test_what_is_not_compiled_is_called() -> None:
     """States side by side with parameters and wrenches of their own, limits of actuators beside stiff springs, and what
     functions refuse: as in compiled code."""
