@@ -68,7 +68,8 @@ class _Contacts(ContactImpulses):
 
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
-        self.round = f.counter(0)
+        self.round, self.more = f.counter(0), f.counter(0)  #: iterations, and whether there is another one
+        self.wanted = f.memory("column")  #: the speeds with which the step ends that it is for
 
     # -- free motion --------------------------------------------------------------------------------
     def move_on(self, q: Memory, target: Memory) -> None:
@@ -161,14 +162,16 @@ class _Contacts(ContactImpulses):
                 with f.when(self.phase.value > 0):
                     self.aim_at_end()
                 self.find_impulses()
-            f.switch(self.phase.value, [(0, lambda: self.iterate(number, self.along, self.bring_together)),
-                                        (1, lambda: self.depart(number)), (2, self.part)])
+            f.switch(self.phase.value, [(0, lambda: self.iterate(self.along, self.bring_together)),
+                                        (1, self.depart), (2, self.part)])
             leave(self.phase.value >= 3)
+            with f.when(self.more.value > 0):
+                self.again(number)
         self.keep()
 
     def strike(self, number: Int) -> None:
-        """Which places meet faster than they gain in a step by their own weight. Where there are any: free motion to
-        the second order, from which follows when they meet, and, in `rate`, how speeds change from rest."""
+        """Which places meet faster than they gain in a step by their own weight; where there are any, in `rate` how
+        speeds change from rest."""
         f, some, free = self.f, self.f.variable(0.0), self.cone.c
         self.velocities(self.rows, self.free, free)
         with f.loop(self.count.value) as k:
@@ -176,9 +179,9 @@ class _Contacts(ContactImpulses):
             struck = (before < (free[k * 3] - before).abs() * -2.0).pick(self.real[k], 0.0)
             self.struck[k] = struck
             some.set(some.value.max(struck))
-        self.going.set(some.value)
         with f.when((some.value > 0.5).any()):
-            self.again(number, self.free)
+            self.at(number, 0.5)
+            copy(f, self.middle, self.stage, self.nq)
             stage = self.stage.at(self.nq)
             with f.loop(self.nu) as j:
                 stage[j] = 0.0
@@ -208,7 +211,7 @@ class _Contacts(ContactImpulses):
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
 
-    def iterate(self, number: Int, ends: Memory, leave: Callable[[], None]) -> None:
+    def iterate(self, ends: Memory, leave: Callable[[], None]) -> None:
         """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
         not change."""
         f, nu, last = self.f, self.nu, self.rate
@@ -222,12 +225,14 @@ class _Contacts(ContactImpulses):
         with f.when(done):
             leave()
         with f.when(~done):
-            self.again(number, ends)
+            copy(f, ends, self.wanted, nu)
+            self.more.set(1)
 
-    def again(self, number: Int, ends: Memory) -> None:
+    def again(self, number: Int) -> None:
         """Free motion once more, in lanes that are going."""
         f, u, acceleration = self.f, self.y.at(self.nq), self.rate.at(self.nq)
-        self.halfway(number, ends)
+        self.halfway(number, self.wanted)
+        self.more.set(0)
         mask = self.going.value > 0.5
         with f.loop(self.nu) as j:
             self.free[j] = mask.pick(u[j] + self.step * acceleration[j], self.free[j])
@@ -274,10 +279,10 @@ class _Contacts(ContactImpulses):
         self.act()
         self.phase.set(3)
 
-    def depart(self, number: Int) -> None:
+    def depart(self) -> None:
         """The same with restitution: with forces that belong to it, and what it has made."""
         self.act()
-        self.iterate(number, self.ahead, self.weigh)
+        self.iterate(self.ahead, self.weigh)
 
     def weigh(self) -> None:
         """Where contacts that bounce have made energy, the step ends with less restitution; where others have, with
