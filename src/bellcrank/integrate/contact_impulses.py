@@ -62,8 +62,7 @@ class ContactImpulses(ContactWork):
                 self.cone.p[k * 3 + i] = there.pick(0.0, self.cone.p[k * 3 + i])
             self.see_middle(k, there.pick(self.wedged.value, 0.0) > 1.5)
         self.meeting.set(there.pick(0.0, self.meeting.value))
-        with f.when(self.phase.value == 0):
-            self.multiply(self.rows)
+        self.multiply(self.rows, there.pick(self.wedged.value, 0.0) > 1.5)
         self.aim()
         with f.when(self.phase.value > 0):
             self.aim_at_end()

@@ -59,6 +59,8 @@ __all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
 #: evaluations of (2), until speeds change by no more than this share of the largest one, or than what the conditions of
 #: contacts are met to: what is at rest has speeds that are nothing but rounding
 AGAIN, STEADY = 6, 1e-6
+#: bodies that approach by less than this share of what they gain in a step by their weight have met before
+MEETS = 1e-3
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
 
@@ -162,7 +164,7 @@ class _Contacts(ContactImpulses):
                 with f.when(self.phase.value > 0):
                     self.aim_at_end()
                 self.find_impulses()
-            f.switch(self.phase.value, [(0, lambda: self.iterate(self.along, self.bring_together)),
+            f.switch(self.phase.value, [(0, lambda: self.iterate(self.along, f.constant(1.0), self.bring_together)),
                                         (1, self.depart), (2, self.part)])
             leave(self.phase.value >= 3)
             with f.when(self.more.value > 0):
@@ -170,8 +172,8 @@ class _Contacts(ContactImpulses):
         self.keep()
 
     def strike(self, number: Int) -> None:
-        """Which places meet faster than they gain in a step by their own weight; where there are any, in `rate` how
-        speeds change from rest."""
+        """Which places meet faster than they gain in a step by their own weight, with free motion; where there are any,
+        how velocities there change from rest, in `x`."""
         f, some, free = self.f, self.f.variable(0.0), self.cone.c
         self.velocities(self.rows, self.free, free)
         with f.loop(self.count.value) as k:
@@ -187,39 +189,46 @@ class _Contacts(ContactImpulses):
                 stage[j] = 0.0
                 self.extra[j] = 0.0
             f.call_all("forces", f.count("n_forces"))
+            self.velocities(self.pushing, self.rate.at(self.nq), self.cone.x)
 
     def prepare(self) -> None:
         """How bodies must part at least so that gaps at the end of the step are not below zero, or below what they were
         at its start; where impulses may act; and a first guess of them."""
-        f, h, cone, falling = self.f, self.step, self.cone, self.cone.x
+        f, h, cone = self.f, self.step, self.cone
         cone.clear()
         copy(f, cone.p, self.acted, cone.rows())
-        self.velocities(self.rows, self.free, cone.c)
-        self.velocities(self.pushing, self.rate.at(self.nq), falling)
         with f.loop(self.count.value) as k:
-            before, share, live = self.before[k], self.kept[k], self.real[k]
-            free, fall = cone.c[k * 3], [falling[k * 3 + i] for i in range(3)]
-            self.bounce[k] = (share > 0.0).pick(self.struck[k], 0.0)
-            least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
-            arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
-            speed, height, late = after_bounce(self.gap[k] - self.floor[k], before, free, fall[0], share, h)
-            self.least[k] = arrives.pick(least + height * 2.0 / h, least)
-            self.kept[k] = arrives.pick(speed, -(share * before))
+            live = self.real[k]
+            self.bounce[k] = (self.kept[k] > 0.0).pick(self.struck[k], 0.0)
+            self.least[k] = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
             guess = self.inherited.at(self.nu * 2 + self.slots[k] * 3)
             for i in range(3):
-                self.fallen[k * 3 + i] = arrives.pick(fall[i] * late * 0.5, 0.0)
+                self.fallen[k * 3 + i] = 0.0
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
+            with f.when((self.bounce[k] > 0.5).any()):
+                self.throw(k)
 
-    def iterate(self, ends: Memory, leave: Callable[[], None]) -> None:
+    def throw(self, k: Int) -> None:
+        """With which speed, and where, the step ends at a place that bounces in it."""
+        h, before, least, share = self.step, self.before[k], self.least[k], self.kept[k]
+        free, fall = self.cone.c[k * 3], [self.cone.x[k * 3 + i] for i in range(3)]
+        arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
+        speed, height, late = after_bounce(self.gap[k] - self.floor[k], before, free, fall[0], share, h)
+        self.least[k] = arrives.pick(least + height * 2.0 / h, least)
+        self.kept[k] = arrives.pick(speed, -(share * before))
+        for i in range(3):
+            self.fallen[k * 3 + i] = arrives.pick(fall[i] * late * 0.5, 0.0)
+
+    def iterate(self, ends: Memory, among: Real, leave: Callable[[], None]) -> None:
         """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
-        not change."""
+        not change; `among` some lanes."""
         f, nu, last = self.f, self.nu, self.rate
         copy(f, ends, last, nu)
         self.push(ends)
         largest = largest_of(f, nu, lambda j: ends[j].abs())
         change = largest_of(f, nu, lambda j: (ends[j] - last[j]).abs())
-        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value, 0.0))
+        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value * among, 0.0))
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
@@ -240,7 +249,7 @@ class _Contacts(ContactImpulses):
     def bring_together(self) -> None:
         """Places are where they should be at the end of the step: which of them are closed then, and with which speeds
         do bodies part there? Often those by which they got there."""
-        f, cone, other = self.f, self.cone, self.f.variable(0.0)
+        f, cone, other, met = self.f, self.cone, self.f.variable(0.0), self.f.variable(0.0)
         self.velocities(self.rows, self.along, cone.x)
         with f.loop(self.count.value) as k:
             v = cone.x[k * 3]
@@ -252,6 +261,8 @@ class _Contacts(ContactImpulses):
             self.bounce[k] = bounce
             other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.fine).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
+            gain = (cone.c[k * 3] + self.least[k] - self.before[k]).abs()
+            met.set(met.value.max((self.before[k] < gain * -MEETS).pick(closed, 0.0)))
             self.least[k] = bounce * self.kept[k]
             for i in range(3):
                 self.acted[k * 3 + i] = cone.p[k * 3 + i]
@@ -259,11 +270,11 @@ class _Contacts(ContactImpulses):
                 cone.on[k * 3 + i] = closed
         copy(f, self.along, self.ahead, self.nu)
         self.going.set(other.value)
-        self.meeting.set((self.wedged.value > 0.5).pick(0.0, other.value))
+        self.meeting.set((self.wedged.value > 0.5).pick(0.0, met.value))
         self.phase.set(1)
         self.round.set(0)
-        with f.when((other.value > 0.5).any()):
-            self.multiply(self.pushing)
+        with f.when((self.meeting.value > 0.5).any()):
+            self.multiply(self.pushing, self.meeting.value > 0.5)
         with f.when(~(other.value > 0.5).any()):
             self.weigh()
 
@@ -282,7 +293,7 @@ class _Contacts(ContactImpulses):
     def depart(self) -> None:
         """The same with restitution: with forces that belong to it, and what it has made."""
         self.act()
-        self.iterate(self.ahead, self.weigh)
+        self.iterate(self.ahead, self.meeting.value, self.weigh)
 
     def weigh(self) -> None:
         """Where contacts that bounce have made energy, the step ends with less restitution; where others have, with
@@ -300,7 +311,7 @@ class _Contacts(ContactImpulses):
                 self.see_middle(k, lifted.value > 0.5)
                 for i in range(3):
                     cone.p[k * 3 + i] = self.acted[k * 3 + i]
-            self.multiply(self.pushing)
+            self.multiply(self.pushing, self.going.value > 0.5)
 
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""
