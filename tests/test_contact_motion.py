@@ -175,10 +175,11 @@ def test_sphere_from_sliding_to_rolling(model: str) -> None:
     sunk = 2.0 * G / SOFT["stiffness"] if model == "compliant" else 0.0
     result = run(system, lying(system, 0.1 - sunk, vx=2.1), 0.4, 1e-3)
     speed = np.linalg.norm(result["u"].values[:, 3:], axis=1)
-    assert speed[-1] == pytest.approx(5.0 / 7.0 * 2.1, rel=1e-3)
-    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / 0.1, rel=2e-3)
+    rigid = model == "rigid"
+    assert speed[-1] == pytest.approx(5.0 / 7.0 * 2.1, rel=5e-5 if rigid else 1e-3)
+    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / 0.1, rel=1e-12 if rigid else 2e-3)
     rolling = result["time"].values[np.flatnonzero(speed > 1.001 * speed[-1])[-1]]
-    assert rolling == pytest.approx(2.0 / 7.0 * 2.1 / (0.3 * G), rel=0.02)
+    assert rolling == pytest.approx(2.0 / 7.0 * 2.1 / (0.3 * G), rel=0.008 if rigid else 0.02)
     no_energy_made(result)
 
 
@@ -189,7 +190,7 @@ def test_disc_spins_down_on_its_rim(model: str) -> None:
     result = run(system, lying(system, 0.02 - sunk, wz=20.0), 0.5, 2e-3)
     spin = result["u"].values[:, 2]
     expected = 20.0 - 0.2 * 2.0 * G * 0.1 / 0.02 * 0.5  # friction acts on the rim, at full radius
-    assert spin[-1] == pytest.approx(expected, rel=1e-3)
+    assert spin[-1] == pytest.approx(expected, rel=2e-4 if model == "rigid" else 1e-3)
     no_energy_made(result)
 
 
@@ -203,8 +204,9 @@ def test_wheel_with_slip(model: str) -> None:
     wrench = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
     result = run(system, state, 0.3, 2e-3, wrenches=wrench)
     velocity = np.linalg.norm(result["u"].values[-1, 3:])
-    assert velocity == pytest.approx(0.2 * G * 0.3, rel=1e-3)
-    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=1e-3)
+    accuracy = 2e-4 if model == "rigid" else 1e-3
+    assert velocity == pytest.approx(0.2 * G * 0.3, rel=accuracy)
+    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=accuracy)
 
 
 def rocked(system: bc.System, step: float) -> tuple[bc.Result, float, float]:
@@ -231,7 +233,7 @@ def test_block_rocks_as_housner_says(model: str) -> None:
     edges must not throw it: they are damped as much as they can be."""
     system = machine("box", model, 5.0, dissipation=30.0)
     result, met, left = rocked(system, 1e-3)
-    assert met == pytest.approx(1.0, abs=5e-3)
+    assert met == pytest.approx(1.0, abs=2e-3 if model == "rigid" else 5e-3)
     assert left == pytest.approx(HOUSNER, rel=1e-2)
     if model == "rigid":
         no_energy_made(result)
