@@ -181,10 +181,11 @@ def test_sphere_from_sliding_to_rolling(model: str) -> None:
     arm = 0.1 - 0.5 * sunk  # forces act half way between the lowest point and the plane
     left = 2.0 * arm**2 / (2.0 * arm**2 + 0.008)  # 5/7 for an arm of the radius
     assert left == pytest.approx(5.0 / 7.0, rel=3e-4)
-    assert speed[-1] == pytest.approx(left * 2.1, rel=1e-6 if model == "compliant" else 5e-5)
-    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / arm, rel=1e-6)
+    rigid = model == "rigid"
+    assert speed[-1] == pytest.approx(left * 2.1, rel=5e-5 if rigid else 1e-6)
+    assert result["u"].values[-1, 1] == pytest.approx(speed[-1] / arm, rel=1e-12 if rigid else 1e-6)
     rolling = result["time"].values[np.flatnonzero(speed > 1.001 * speed[-1])[-1]]
-    assert rolling == pytest.approx((1.0 - left) * 2.1 / (0.3 * G), rel=0.01)
+    assert rolling == pytest.approx((1.0 - left) * 2.1 / (0.3 * G), rel=0.008 if rigid else 0.01)
     no_energy_made(result)
 
 
@@ -209,8 +210,9 @@ def test_wheel_with_slip(model: str) -> None:
     wrench = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
     result = run(system, state, 0.3, 2e-3, wrenches=wrench)
     velocity = np.linalg.norm(result["u"].values[-1, 3:])
-    assert velocity == pytest.approx(0.2 * G * 0.3, rel=3e-4)  # it takes a while until it slips: 4e-5 s
-    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=3e-4)
+    accuracy = 2e-4 if model == "rigid" else 3e-4  # it takes a while until it slips: 4e-5 s
+    assert velocity == pytest.approx(0.2 * G * 0.3, rel=accuracy)
+    assert abs(result["u"].values[-1, 2]) == pytest.approx((1.0 - 0.2 * 2.0 * G * 0.1) / 0.02 * 0.3, rel=accuracy)
 
 
 def rocked(system: bc.System, step: float) -> tuple[bc.Result, float, float]:
@@ -237,7 +239,7 @@ def test_block_rocks_as_housner_says(model: str) -> None:
     edges must not throw it: they are damped as much as they can be."""
     system = machine("box", model, 5.0, dissipation=30.0)
     result, met, left = rocked(system, 1e-3)
-    assert met == pytest.approx(1.0, abs=5e-3)
+    assert met == pytest.approx(1.0, abs=2e-3 if model == "rigid" else 5e-3)
     assert left == pytest.approx(HOUSNER, rel=1e-2)
     if model == "rigid":
         no_energy_made(result)

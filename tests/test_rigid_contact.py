@@ -28,9 +28,8 @@ LAYOUT = DriverLayout(("places", "stride"), (), (*CONE_POINTERS, "worst"))
 
 def solver(f: Builder) -> None:
     """The solver by itself."""
-    count, worst = f.counter(f.count("places")), f.variable(0.0)
-    ConeSolver(f, count, f.count("stride")).solve(f.constant(1.0), worst)
-    f.memory("worst")[0] = worst.value
+    residual, _ = ConeSolver(f, f.counter(f.count("places")), f.count("stride")).solve(f.constant(1.0))
+    f.memory("worst")[0] = residual
     f.finish()
 
 
@@ -123,6 +122,14 @@ def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
         forces = [run["contact_force"].values[1:] for run in runs]
         assert np.abs(forces[0] - forces[1]).max() < 1e-8
         assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
+
+
+def test_no_derivatives_of_rigid_contact() -> None:
+    """They would be those of another method, without contact."""
+    system = hopper("llvm")
+    for what in (["q0"], ["mu"]):
+        with pytest.raises(bc.NotYetError, match="stepper 'moreau' cannot be differentiated"):
+            hop(system, 0.01, sensitivities=what)
 
 
 def test_what_is_not_compiled_is_called() -> None:
@@ -359,6 +366,30 @@ def test_what_spins_and_bounces_makes_no_energy(shape: Any, inertia: bc.Inertia)
     assert rises.max() < 0.012 and rises[kept < 1.0].max() < 2.5e-4
     if isinstance(shape, bc.Sphere):
         assert np.abs(energy[-1] - energy[0])[(kept >= 1.0) & (friction == 0.0)].max() < 0.03
+
+
+def test_a_ball_rolls_in_a_groove_whatever_the_friction() -> None:
+    """Between two planes, with so much friction that it is wedged in: the conditions are met all the same, it rolls as
+    slowly as its radius over the lines where it touches says, and neither rises nor sinks."""
+    slope, speed = 0.6, 1.0
+    m = bc.Mechanism("groove")
+    m.add_body("ball", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("free", bc.Free(), m.ground, "ball")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision", name="ball")
+    for side in (1, -1):
+        m.add_shape(m.ground, bc.Plane(), bc.Pose.rpy((0, 0, 0), side * slope, 0, 0), role="collision",
+                    name=f"side {side}")
+        m.add_contact(f"touch {side}", f"side {side}", "ball", friction=m.parameter(f"mu {side}", 0.5))
+    friction = np.array([0.5, 2.0, 100.0, 1e6])
+    system = bc.compile(m).with_parameters(**{"mu 1": friction, "mu -1": friction})
+    q, u = np.repeat(system.neutral()[None], 4, axis=0), np.zeros((4, 6))
+    q[:, 6], u[:, 3] = 0.1 / np.cos(slope), speed
+    run = system.simulate((q, u), 0.5, stepper="moreau", step=2e-3, output=0.02)
+    assert run.attrs["contact_residual"] < 5e-11
+    arm = 0.1 * np.cos(slope)  # of the places about the line on which it rolls
+    assert np.abs(run.u.values[-1, :, 1] - speed * arm / (arm**2 + 0.4 * 0.1**2)).max() < 2e-3 * speed / arm
+    assert np.abs(run.q.values[..., 6] - q[0, 6]).max() < 2e-5
+    assert np.nanmax(np.abs(run["contact_force"].values[3:])) < 2.0 * G  # sides do not squeeze it
 
 
 def test_more_places_than_there_is_room_for_at_first() -> None:

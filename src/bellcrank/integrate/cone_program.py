@@ -81,9 +81,9 @@ class ConeSolver:
 
         in_registers(self.f, self.rows(), nothing, self.f.constant(0.0))
 
-    def solve(self, going: Real, worst: RealVariable) -> None:
-        """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0); `worst`
-        becomes the larger of what it was and the residual [m/s]."""
+    def solve(self, going: Real) -> tuple[Real, Real]:
+        """Impulses `p`, from what they are as a first guess, in the lanes that are `going` (1.0, else 0.0): the
+        residual [m/s], and those of the lanes in which it is above the tolerance."""
         f = self.f
         goal = f.variable(0.0)
         with f.loop(self.count.value) as k:  # bodies that part are no matter, however fast they do
@@ -104,9 +104,8 @@ class ConeSolver:
             leave(~(todo.value > 0.5).any())
             leave(turn.value >= ROUNDS)
             self.begin_again(turn.value, reached)
-        moving = going > 0.5
-        worst.set(moving.pick(worst.value.max(best.value), worst.value))
-        self.project(moving)
+        self.project(going > 0.5)
+        return best.value, todo.value
 
     def begin_again(self, turn: Int, reached: Mask) -> None:
         """The next e, and where to begin: lanes that have `reached` the last solution go on from there."""

@@ -262,17 +262,19 @@ class ContactSlots(ContactViews):
                 r = j * self.stride + a
                 rows[r] = there.pick(pushing[r], rows[r])
 
-    def multiply(self, rows: Memory) -> None:
-        """G by these rows, and the sizes of its diagonal blocks."""
+    def multiply(self, rows: Memory, there: Mask | None = None) -> None:
+        """G by these rows, and the sizes of its diagonal blocks; in some lanes."""
         f, g, stride = self.f, self.cone.g, self.stride
+        share = [] if there is None else [there.pick(1.0, 0.0)]
         with f.loop(self.count.value * 3) as r:
             row, line = rows.at(r), g.at(r * stride)
 
-            def entry(c: Int, row: Memory = row, line: Memory = line) -> None:
-                line[c] = f.fold(self.nu, f.constant(0.0),
-                                 lambda j, x: x + row.everywhere(j * stride) * self.response[j * stride + c])
+            def entry(c: Int, *some: Real, row: Memory = row, line: Memory = line) -> None:
+                made = f.fold(self.nu, f.constant(0.0),
+                              lambda j, x: x + row.everywhere(j * stride) * self.response[j * stride + c])
+                line[c] = (some[0] > 0.5).pick(made, line[c]) if some else made
 
-            in_registers(f, self.cone.rows(), entry)
+            in_registers(f, self.cone.rows(), entry, *share)
         with f.loop(self.count.value) as k:
             largest = f.variable(0.0)
             for i in range(3):

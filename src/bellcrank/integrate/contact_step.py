@@ -49,8 +49,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bellcrank.integrate.contact_impulses import ContactImpulses
 from bellcrank.integrate.contact_vectors import after_bounce
-from bellcrank.integrate.contact_work import ContactWork
 from bellcrank.target.array_loops import copy, each, largest_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
@@ -59,18 +59,19 @@ __all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
 #: evaluations of (2), until speeds change by no more than this share of the largest one, or than what the conditions of
 #: contacts are met to: what is at rest has speeds that are nothing but rounding
 AGAIN, STEADY = 6, 1e-6
+#: bodies that approach by less than this share of what they gain in a step by their weight have met before
+MEETS = 1e-3
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
 
 
-class _Contacts(ContactWork):
+class _Contacts(ContactImpulses):
     """The driver: `Stepping` with a step for rigid contacts."""
 
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
-        self.phase, self.round = f.counter(0), f.counter(0)
-        self.going, self.worst = f.variable(1.0), f.variable(0.0)
-        self.meeting = f.variable(0.0)  #: lanes in which bodies meet
+        self.round, self.more = f.counter(0), f.counter(0)  #: iterations, and whether there is another one
+        self.wanted = f.memory("column")  #: the speeds with which the step ends that it is for
 
     # -- free motion --------------------------------------------------------------------------------
     def move_on(self, q: Memory, target: Memory) -> None:
@@ -156,20 +157,23 @@ class _Contacts(ContactWork):
         self.round.set(0)
         self.going.set(1.0)
         self.worst.set(0.0)
+        self.wedged.set(0.0)
         with f.forever() as leave:
             with f.when(self.count.value > 0):
                 self.aim()
                 with f.when(self.phase.value > 0):
                     self.aim_at_end()
-                self.cone.solve(self.going.value, self.worst)
-            f.switch(self.phase.value, [(0, lambda: self.iterate(number, self.along, self.bring_together)),
-                                        (1, lambda: self.depart(number)), (2, self.part)])
+                self.find_impulses()
+            f.switch(self.phase.value, [(0, lambda: self.iterate(self.along, f.constant(1.0), self.bring_together)),
+                                        (1, self.depart), (2, self.part)])
             leave(self.phase.value >= 3)
+            with f.when(self.more.value > 0):
+                self.again(number)
         self.keep()
 
     def strike(self, number: Int) -> None:
-        """Which places meet faster than they gain in a step by their own weight. Where there are any: free motion to
-        the second order, from which follows when they meet, and, in `rate`, how speeds change from rest."""
+        """Which places meet faster than they gain in a step by their own weight, with free motion; where there are any,
+        how velocities there change from rest, in `x`."""
         f, some, free = self.f, self.f.variable(0.0), self.cone.c
         self.velocities(self.rows, self.free, free)
         with f.loop(self.count.value) as k:
@@ -177,82 +181,67 @@ class _Contacts(ContactWork):
             struck = (before < (free[k * 3] - before).abs() * -2.0).pick(self.real[k], 0.0)
             self.struck[k] = struck
             some.set(some.value.max(struck))
-        self.going.set(some.value)
         with f.when((some.value > 0.5).any()):
-            self.again(number, self.free)
+            self.at(number, 0.5)
+            copy(f, self.middle, self.stage, self.nq)
             stage = self.stage.at(self.nq)
             with f.loop(self.nu) as j:
                 stage[j] = 0.0
                 self.extra[j] = 0.0
             f.call_all("forces", f.count("n_forces"))
+            self.velocities(self.pushing, self.rate.at(self.nq), self.cone.x)
 
     def prepare(self) -> None:
         """How bodies must part at least so that gaps at the end of the step are not below zero, or below what they were
         at its start; where impulses may act; and a first guess of them."""
-        f, h, cone, falling = self.f, self.step, self.cone, self.cone.x
+        f, h, cone = self.f, self.step, self.cone
         cone.clear()
         copy(f, cone.p, self.acted, cone.rows())
-        self.velocities(self.rows, self.free, cone.c)
-        self.velocities(self.pushing, self.rate.at(self.nq), falling)
         with f.loop(self.count.value) as k:
-            before, share, live = self.before[k], self.kept[k], self.real[k]
-            free, fall = cone.c[k * 3], [falling[k * 3 + i] for i in range(3)]
-            self.bounce[k] = (share > 0.0).pick(self.struck[k], 0.0)
-            least = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
-            arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
-            speed, height, late = after_bounce(self.gap[k] - self.floor[k], before, free, fall[0], share, h)
-            self.least[k] = arrives.pick(least + height * 2.0 / h, least)
-            self.kept[k] = arrives.pick(speed, -(share * before))
+            live = self.real[k]
+            self.bounce[k] = (self.kept[k] > 0.0).pick(self.struck[k], 0.0)
+            self.least[k] = ((self.gap[k] - self.floor[k]) * -2.0 / h).min(self.fastest.value)
             guess = self.inherited.at(self.nu * 2 + self.slots[k] * 3)
             for i in range(3):
-                self.fallen[k * 3 + i] = arrives.pick(fall[i] * late * 0.5, 0.0)
+                self.fallen[k * 3 + i] = 0.0
                 cone.on[k * 3 + i] = live
                 cone.p[k * 3 + i] = (live > 0.5).pick(guess[i], 0.0)
+            with f.when((self.bounce[k] > 0.5).any()):
+                self.throw(k)
 
-    def aim(self) -> None:
-        """c: velocities without impulses, less what is wanted."""
-        f, c = self.f, self.cone.c
-        self.velocities(self.rows, self.free, c)
-        with f.loop(self.count.value) as k:
-            c[k * 3] = c[k * 3] - self.least[k]
+    def throw(self, k: Int) -> None:
+        """With which speed, and where, the step ends at a place that bounces in it."""
+        h, before, least, share = self.step, self.before[k], self.least[k], self.kept[k]
+        free, fall = self.cone.c[k * 3], [self.cone.x[k * 3 + i] for i in range(3)]
+        arrives = (free < least).pick(self.bounce[k], 0.0) > 0.5
+        speed, height, late = after_bounce(self.gap[k] - self.floor[k], before, free, fall[0], share, h)
+        self.least[k] = arrives.pick(least + height * 2.0 / h, least)
+        self.kept[k] = arrives.pick(speed, -(share * before))
+        for i in range(3):
+            self.fallen[k * 3 + i] = arrives.pick(fall[i] * late * 0.5, 0.0)
 
-    def aim_at_end(self) -> None:
-        """The same for the end of a step in which bodies meet. Impulses do the work p J_m (u + u+)/2, which is that of
-        the normal velocities before and after, (J_0 u + v)/2, if v is measured so: no impact makes energy because
-        bodies turn in the step."""
-        f, c, free, first = self.f, self.cone.c, self.cone.x, self.cone.wanted
-        self.velocities(self.pushing, self.free, free)
-        self.velocities(self.pushing, self.y.at(self.nq), first)
-        with f.loop(self.count.value) as k:
-            v = free[k * 3] + (first[k * 3] - self.before[k]) - self.least[k]
-            c[k * 3] = (self.meeting.value > 0.5).pick(v, c[k * 3])
-
-    def push(self, target: Memory) -> None:
-        """target = free + M^-1 J_m^T p, in lanes that are going."""
-        mask = self.going.value > 0.5
-        with self.f.loop(self.nu) as j:
-            target[j] = mask.pick(self.free[j] + self.moved(self.cone.p, j), target[j])
-
-    def iterate(self, number: Int, ends: Memory, leave: Callable[[], None]) -> None:
+    def iterate(self, ends: Memory, among: Real, leave: Callable[[], None]) -> None:
         """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
-        not change."""
+        not change; `among` some lanes."""
         f, nu, last = self.f, self.nu, self.rate
         copy(f, ends, last, nu)
         self.push(ends)
         largest = largest_of(f, nu, lambda j: ends[j].abs())
         change = largest_of(f, nu, lambda j: (ends[j] - last[j]).abs())
-        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value, 0.0))
+        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value * among, 0.0))
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
             leave()
         with f.when(~done):
-            self.again(number, ends)
+            copy(f, ends, self.wanted, nu)
+            self.more.set(1)
 
-    def again(self, number: Int, ends: Memory) -> None:
+    def again(self, number: Int) -> None:
         """Free motion once more, in lanes that are going."""
         f, u, acceleration = self.f, self.y.at(self.nq), self.rate.at(self.nq)
-        self.halfway(number, ends)
+        self.halfway(number, self.wanted)
+        self.more.set(0)
         mask = self.going.value > 0.5
         with f.loop(self.nu) as j:
             self.free[j] = mask.pick(u[j] + self.step * acceleration[j], self.free[j])
@@ -260,7 +249,7 @@ class _Contacts(ContactWork):
     def bring_together(self) -> None:
         """Places are where they should be at the end of the step: which of them are closed then, and with which speeds
         do bodies part there? Often those by which they got there."""
-        f, cone, other = self.f, self.cone, self.f.variable(0.0)
+        f, cone, other, met = self.f, self.cone, self.f.variable(0.0), self.f.variable(0.0)
         self.velocities(self.rows, self.along, cone.x)
         with f.loop(self.count.value) as k:
             v = cone.x[k * 3]
@@ -272,6 +261,8 @@ class _Contacts(ContactWork):
             self.bounce[k] = bounce
             other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.fine).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
+            gain = (cone.c[k * 3] + self.least[k] - self.before[k]).abs()
+            met.set(met.value.max((self.before[k] < gain * -MEETS).pick(closed, 0.0)))
             self.least[k] = bounce * self.kept[k]
             for i in range(3):
                 self.acted[k * 3 + i] = cone.p[k * 3 + i]
@@ -279,11 +270,11 @@ class _Contacts(ContactWork):
                 cone.on[k * 3 + i] = closed
         copy(f, self.along, self.ahead, self.nu)
         self.going.set(other.value)
-        self.meeting.set(other.value)
+        self.meeting.set((self.wedged.value > 0.5).pick(0.0, met.value))
         self.phase.set(1)
         self.round.set(0)
-        with f.when((other.value > 0.5).any()):
-            self.multiply(self.pushing)
+        with f.when((self.meeting.value > 0.5).any()):
+            self.multiply(self.pushing, self.meeting.value > 0.5)
         with f.when(~(other.value > 0.5).any()):
             self.weigh()
 
@@ -299,16 +290,10 @@ class _Contacts(ContactWork):
         self.act()
         self.phase.set(3)
 
-    def depart(self, number: Int) -> None:
+    def depart(self) -> None:
         """The same with restitution: with forces that belong to it, and what it has made."""
         self.act()
-        self.iterate(number, self.ahead, self.weigh)
-
-    def act(self) -> None:
-        """What has acted is what was found, in lanes that are going."""
-        mask = self.going.value > 0.5
-        with self.f.loop(self.count.value * 3) as j:
-            self.acted[j] = mask.pick(self.cone.p[j], self.acted[j])
+        self.iterate(self.ahead, self.meeting.value, self.weigh)
 
     def weigh(self) -> None:
         """Where contacts that bounce have made energy, the step ends with less restitution; where others have, with
@@ -326,7 +311,7 @@ class _Contacts(ContactWork):
                 self.see_middle(k, lifted.value > 0.5)
                 for i in range(3):
                     cone.p[k * 3 + i] = self.acted[k * 3 + i]
-            self.multiply(self.pushing)
+            self.multiply(self.pushing, self.going.value > 0.5)
 
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""

@@ -14,7 +14,7 @@ from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.external import ExternalRun
 from bellcrank.simulate.fixed import FixedRun
-from bellcrank.simulate.moreau import MoreauRun, refuse_flexible, stiffened
+from bellcrank.simulate.moreau import MoreauRun, stiffened
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import RigidRun
@@ -55,7 +55,6 @@ def _moreau_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats,
     """Compiled, or in NumPy where the equations of motion are not compiled in this form."""
     assert setup.step is not None
     kind, holds = STEPPERS[setup.stepper], setup.holds()
-    refuse_flexible(system)
     if not Equations.compiled(system, y[0, :system.nq], t, speeds=True):
         return MoreauRun(Rhs(system, tau, wrenches, setup.drives, setup.cuts, setup.closing), kind, y, t, setup.step,
                          holds)

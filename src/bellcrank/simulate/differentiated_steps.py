@@ -82,6 +82,9 @@ class DifferentiatedSteps:
         kind = STEPPERS.get(stepper)
         if kind is None or kind.adaptive or kind.program is None:
             raise NotYetError(f"sensitivities: stepper {stepper!r} cannot be differentiated; take one of fixed steps")
+        if kind.name == "moreau":
+            raise NotYetError("sensitivities: stepper 'moreau' cannot be differentiated: rigid bodies meet and slide "
+                              "at once. Give contacts a stiffness, and take a stepper such as 'radau'")
         if system.model.method == "momenta" or system.model.batched or any(system.model.options.baumgarte):
             raise NotYetError("sensitivities: one machine at a time, without baumgarte, and not with Hamilton's "
                               "equations")

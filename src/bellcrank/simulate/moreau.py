@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import BellcrankError, NotYetError
+from bellcrank.errors import BellcrankError
 from bellcrank.integrate.contact_slots import kept_numbers
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number, Scalar, digest, is_zero
@@ -30,22 +30,17 @@ if TYPE_CHECKING:
     from bellcrank.simulate.steppers import Integrator
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["MoreauRun", "refuse_flexible", "stiffened"]
+__all__ = ["MoreauRun", "stiffened"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-def refuse_flexible(system: Machine) -> None:
-    """Say that the method does not know bodies that deform."""
-    if system.model.tree.flexible:
-        raise NotYetError("stepper 'moreau': bodies that deform are not covered")
 
 
 def stiffened(system: Machine, h: float) -> tuple[Machine, list[Number] | None]:
     """The machine with inertia for its springs and dampers on joints, and that inertia, an expression of parameters for
     every speed; None if it has none."""
     tree = system.model.tree
+    tree.refuse_flexible("stepper 'moreau'")
     added: list[Number] = [0.0] * tree.nu
     armatures = dict(tree.armatures)
     for link, forces in tree.joint_forces.items():
