@@ -211,7 +211,7 @@ class ContactSlots(ContactViews):
         else:
             self.answer(1)
         self.settle_jumps(seen)
-        self.multiply(self.rows)
+        self.multiply(f.constant(0.0))
 
     def answer(self, together: int) -> None:
         """M^-1 J_m^T, so many rows at once."""
@@ -262,17 +262,20 @@ class ContactSlots(ContactViews):
                 r = j * self.stride + a
                 rows[r] = there.pick(pushing[r], rows[r])
 
-    def multiply(self, rows: Memory) -> None:
-        """G by these rows, and the sizes of its diagonal blocks."""
+    def multiply(self, middle: Real) -> None:
+        """G, and the sizes of its diagonal blocks; by J_m instead of J in lanes in which `middle` is 1.0."""
         f, g, stride = self.f, self.cone.g, self.stride
         with f.loop(self.count.value * 3) as r:
-            row, line = rows.at(r), g.at(r * stride)
+            row, pushing, line = self.rows.at(r), self.pushing.at(r), g.at(r * stride)
 
-            def entry(c: Int, row: Memory = row, line: Memory = line) -> None:
-                line[c] = f.fold(self.nu, f.constant(0.0),
-                                 lambda j, x: x + row.everywhere(j * stride) * self.response[j * stride + c])
+            def entry(c: Int, middle: Real, row: Memory = row, pushing: Memory = pushing, line: Memory = line) -> None:
+                def add(j: Int, x: Real) -> Real:
+                    way = (middle > 0.5).pick(pushing.everywhere(j * stride), row.everywhere(j * stride))
+                    return x + way * self.response[j * stride + c]
 
-            in_registers(f, self.cone.rows(), entry)
+                line[c] = f.fold(self.nu, f.constant(0.0), add)
+
+            in_registers(f, self.cone.rows(), entry, middle)
         with f.loop(self.count.value) as k:
             largest = f.variable(0.0)
             for i in range(3):

@@ -17,8 +17,8 @@ Bodies must part at w at least. For (5) that is w = -2 (gap - floor) / h, with t
 h/2 J u there) and the floor zero, or what the gap was at the start where bodies overlap: no overlap grows but by what
 is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then. Those that meet
 faster than they gain in a step by their own weight bounce by Newton's law, with -e times the speed at which they meet,
-and are at the end of the step where they then would be. In a step in which bodies meet, the speeds with which it ends
-are found with G = J_m M^-1 J_m^T, velocities such that their means are those of J_m (u + u+)/2, and f at that mean: so
+and are at the end of the step where they then would be. In a step in which bodies meet so fast, the speeds with which
+it ends are found with G = J_m M^-1 J_m^T, velocities such that their means are those of J_m (u + u+)/2, and f at that mean: so
 impulses and gyroscopic forces do the work that they should, also of bodies that spin by much in a step.
 
 (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
@@ -70,7 +70,7 @@ class _Contacts(ContactWork):
         super().__init__(f)
         self.phase, self.round = f.counter(0), f.counter(0)
         self.going, self.worst = f.variable(1.0), f.variable(0.0)
-        self.meeting = f.variable(0.0)  #: lanes in which bodies meet
+        self.meeting = f.variable(0.0)  #: lanes in which bodies meet faster than they gain in a step by their weight
 
     # -- free motion --------------------------------------------------------------------------------
     def move_on(self, q: Memory, target: Memory) -> None:
@@ -233,15 +233,15 @@ class _Contacts(ContactWork):
         with self.f.loop(self.nu) as j:
             target[j] = mask.pick(self.free[j] + self.moved(self.cone.p, j), target[j])
 
-    def iterate(self, number: Int, ends: Memory, leave: Callable[[], None]) -> None:
+    def iterate(self, number: Int, ends: Memory, leave: Callable[[], None], among: Real | float = 1.0) -> None:
         """After a solution: free motion with the forces that belong to the speeds with which it `ends`, until these do
-        not change."""
+        not change, `among` some lanes."""
         f, nu, last = self.f, self.nu, self.rate
         copy(f, ends, last, nu)
         self.push(ends)
         largest = largest_of(f, nu, lambda j: ends[j].abs())
         change = largest_of(f, nu, lambda j: (ends[j] - last[j]).abs())
-        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value, 0.0))
+        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value * among, 0.0))
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
@@ -261,6 +261,7 @@ class _Contacts(ContactWork):
         """Places are where they should be at the end of the step: which of them are closed then, and with which speeds
         do bodies part there? Often those by which they got there."""
         f, cone, other = self.f, self.cone, self.f.variable(0.0)
+        self.meeting.set(0.0)
         self.velocities(self.rows, self.along, cone.x)
         with f.loop(self.count.value) as k:
             v = cone.x[k * 3]
@@ -272,6 +273,7 @@ class _Contacts(ContactWork):
             self.bounce[k] = bounce
             other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.fine).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
+            self.meeting.set(self.meeting.value.max(self.struck[k]))
             self.least[k] = bounce * self.kept[k]
             for i in range(3):
                 self.acted[k * 3 + i] = cone.p[k * 3 + i]
@@ -279,11 +281,10 @@ class _Contacts(ContactWork):
                 cone.on[k * 3 + i] = closed
         copy(f, self.along, self.ahead, self.nu)
         self.going.set(other.value)
-        self.meeting.set(other.value)
         self.phase.set(1)
         self.round.set(0)
-        with f.when((other.value > 0.5).any()):
-            self.multiply(self.pushing)
+        with f.when((self.meeting.value > 0.5).any()):
+            self.multiply(self.meeting.value)
         with f.when(~(other.value > 0.5).any()):
             self.weigh()
 
@@ -300,9 +301,9 @@ class _Contacts(ContactWork):
         self.phase.set(3)
 
     def depart(self, number: Int) -> None:
-        """The same with restitution: with forces that belong to it, and what it has made."""
+        """The same with restitution: after impacts with forces that belong to it, and what it has made."""
         self.act()
-        self.iterate(number, self.ahead, self.weigh)
+        self.iterate(number, self.ahead, self.weigh, self.meeting.value)
 
     def act(self) -> None:
         """What has acted is what was found, in lanes that are going."""
@@ -326,7 +327,7 @@ class _Contacts(ContactWork):
                 self.see_middle(k, lifted.value > 0.5)
                 for i in range(3):
                     cone.p[k * 3 + i] = self.acted[k * 3 + i]
-            self.multiply(self.pushing)
+            self.multiply(self.going.value)
 
     def keep(self) -> None:
         """What the next step is told, if this one is accepted, and what has acted at places."""
