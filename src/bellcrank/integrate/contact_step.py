@@ -18,8 +18,8 @@ h/2 J u there) and the floor zero, or what the gap was at the start where bodies
 is nonlinear. The speeds with which the step ends follow from w = 0 at places that are closed then. Those that meet
 faster than they gain in a step by their own weight bounce by Newton's law, with -e times the speed at which they meet,
 and are at the end of the step where they then would be. In a step in which bodies meet so fast, the speeds with which
-it ends are found with G = J_m M^-1 J_m^T, velocities such that their means are those of J_m (u + u+)/2, and f at that mean: so
-impulses and gyroscopic forces do the work that they should, also of bodies that spin by much in a step.
+it ends are found with G = J_m M^-1 J_m^T, velocities such that their means are those of J_m (u + u+)/2, and f at that
+mean: so impulses and gyroscopic forces do the work that they should, also of bodies that spin by much in a step.
 
 (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
 converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia of their
