@@ -255,6 +255,21 @@ def test_outputs_and_inputs_by_name() -> None:
     assert one.outputs == ("y",) and one.C.shape == (1, 2)
 
 
+def test_outputs_of_joints_that_were_cut() -> None:
+    names = ["B", "C", "C.angle.rate", "C.acceleration", "A.acceleration"]
+    found = []
+    for cut in ("C", "A"):
+        system = bc.compile(sprung_four_bar(), backend="numpy", cut=[cut])
+        assert system.loops == (cut,)
+        rest = bc.analyze.equilibrium(system, {"A": 0.8})
+        found.append(bc.analyze.linearize(system, rest, inputs=["B"], outputs=names, coordinates=["B"]))
+        with pytest.raises(bc.ModelError, match="no output 'D.jerk'"):
+            bc.analyze.linearize(system, rest, outputs=["D.jerk"])
+    for a, b in zip(*([model.A, model.B, model.C, model.D] for model in found), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-8 * np.abs(b).max(initial=1.0))
+    assert found[0].outputs == found[1].outputs == tuple(names)
+
+
 def test_limited_actuators_bend_the_response() -> None:
     m = bc.load("pendulum")
     if not hasattr(m, "add_actuator"):

@@ -135,7 +135,7 @@ def test_files_know_their_machine(tmp_path: Any) -> None:
 # -- joints that close loops --------------------------------------------------------------------------
 def sprung(cut: list[str]) -> tuple[bc.System, bc.State]:
     m = bc.load("four_bar")
-    m.add_joint_spring("spring", "D", stiffness=2.0, damping=0.1, rest=-1.0)
+    m.add_limit("stop", "D", lower=-2.5, upper=-2.0, stiffness=2.0, damping=0.02)
     return bc.compile(m, cut=cut), linkage(cut)[1]
 
 

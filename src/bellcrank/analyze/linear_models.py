@@ -135,7 +135,7 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     [[0.0, 1.0], [-9.81, 0.0]]
     """
     wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
-    each, kept = closed_states(system, state, t, "linearize"), KeptJoints.of(system, tau)
+    each, kept = closed_states(system, state, t, "linearize"), KeptJoints.of(system, tau, _cut_outputs(system, outputs))
     machine = system if kept is None else kept.wide
     forces = force_arrays(machine, tau)
     if not each.ndim:
@@ -162,12 +162,26 @@ def model_about(system: System, kept: KeptJoints | None, trim: State, force: Flo
 
 def _widened_outputs(kept: KeptJoints, outputs: Outputs) -> Outputs:
     """The same outputs of the wide machine: functions see states of the other one."""
+    if _named(outputs):
+        return outputs  # it has all names that the other one has
     wanted = ModelOutputs.read(kept.system, outputs)
 
     def seen(function: Callable[[State], Any]) -> Callable[[State], Any]:
         return lambda state: function(kept.narrow(state))
 
     return {name: seen(f) for name, f in wanted.functions} if wanted.functions else wanted.labels
+
+
+def _named(outputs: Outputs) -> Sequence[str]:
+    """Outputs that are given by their names."""
+    return () if outputs is None or callable(outputs) or isinstance(outputs, (str, Mapping)) else outputs
+
+
+def _cut_outputs(system: System, outputs: Outputs) -> list[str]:
+    """Joints that were cut and whose coordinates, rates or accelerations are asked for."""
+    plain = [str(name).removesuffix(".acceleration").removesuffix(".rate") for name in _named(outputs)]
+    return [c.name for c in system.model.tree.closures if c.is_joint
+            and any(name == c.name or name.rpartition(".")[0] == c.name for name in plain)]
 
 
 def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[str] | None, outputs: Outputs,
