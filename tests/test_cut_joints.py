@@ -55,7 +55,9 @@ def seen(system: bc.System, state: bc.State, tau: Any = None) -> Things:
     out |= {f"body {name}": part[:3] for name, part in energies._asdict().items()}
     out["momentum"] = np.asarray(system.momentum(state.q, state.u)) if hasattr(system, "momentum") else np.zeros(1)
     for name, element in system.element_forces(state, tau=tau).items():
-        out |= {f"{name}.{field}": np.asarray(value) for field, value in element._asdict().items()
+        fields = {**element._asdict(), **element.states}
+        del fields["states"]
+        out |= {f"{name}.{field}": np.asarray(value) for field, value in fields.items()
                 if not field.endswith("point") and not np.isnan(value).any()}  # points on an axis may differ
     return out
 
