@@ -234,6 +234,12 @@ def test_another_branch_is_taken_with_a_warning_that_says_so() -> None:
     assert f"leg2.1.angle = {top:.6g} on the way to {angle:.6g}" in str(told[0].message)
     assert re.search(r"joint '(leg1.2|leg2.2)' is no longer determined", str(told[0].message))
     assert np.abs(system.loop_error(found.q)).max() < 1e-14
+    other = bc.compile(bc.load("five_bar"), cut=["leg1.2"])  # speeds as an array are not forgotten, nor is the branch
+    assert other.loops == ("leg1.2",)
+    with pytest.warns(BranchWarning):
+        again = other.assemble(q={**hold, "leg2.1": angle}, u=np.zeros(other.nu),
+                               guess=dict(zip(system.joint_names, start.q, strict=True)))
+    assert again.branch_changed
     # no other branch with these values is nearer
     far = [np.linalg.norm((b.q - start.q + np.pi) % (2 * np.pi) - np.pi)
            for b in bc.analyze.branches(system, q={**hold, "leg2.1": angle}, guess=start)]

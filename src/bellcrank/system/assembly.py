@@ -66,7 +66,8 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any,
     found = assemble(usual, q, u if named else None, guess=guess, weights=weights, t=t)
     made = handed_over(plans, usual, found, q, guess)
     if not named:
-        return assemble(plans, made.q, u, t=t)
+        again = assemble(plans, made.q, u, t=t)
+        return again.on_other_branch() if made.branch_changed else again
     if made.q.ndim == 1:
         plans.remember(made.q, made.t)
     return made
