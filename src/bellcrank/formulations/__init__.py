@@ -144,8 +144,8 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     _, _, variant = method.partition("/")
     names = {**vars(module), **(module.VARIANTS[variant] if variant else {})}
     covering = () if variant else names.get("FLEXIBLE", ())
-    own = {name: Function(name, names[name], inputs, layout, width, name in names.get("WHOLE", ()),
-                          name in names.get("BY_MATRIX", ()), flexible=name in covering)
+    own = {name: Function(name, names[name], inputs, layout, width, whole=name in names.get("WHOLE", ()),
+                          by_matrix=name in names.get("BY_MATRIX", ()), flexible=name in covering)
            for name, (inputs, layout, width) in _VERBS.items() if name in names}
     over = names.get("OVER", ())
     if looped and "constrained_dynamics" in names:

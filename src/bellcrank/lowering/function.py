@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -84,6 +84,7 @@ class Function:
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures"),
     #: per force element ("elements") or in all ("totals")
     width: int = 1
+    _: KW_ONLY
     #: whether the text looks at the machine as a whole, which only small trees can be traced with
     whole: bool = False
     #: of those, whether it grows with links and elements alone, so that large machines can be traced with it, too
