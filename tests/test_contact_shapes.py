@@ -85,7 +85,7 @@ def test_energy_goes_where_it_is_said_to(one: str, other: str) -> None:
     assert touching.sum() > 30
     assert loss.min() >= 0.0
     wrong = np.abs(change + power + loss) > 1e-6 * (1.0 + np.abs(power))
-    if (one, other) in (("capsule", "box"), ("capsule", "mesh")):  # exact as long as the axis stays outside
+    if one == "capsule" and other in ("box", "mesh", "cylinder"):  # exact as long as the axis stays outside
         wrong &= np.asarray(element.touches(first, second)[-1].depth) < SHAPES["capsule"].radius
     for touch in element.touches(first, second):  # where places take over from each other
         wrong &= (np.asarray(touch.share) == 0.0) | (np.asarray(touch.share) == 1.0)

@@ -146,7 +146,7 @@ def test_surfaces_have_no_steps_and_no_kinks(kind, beyond):
     assert np.abs(table(many[0][:, None], many[1]) - other(many[1], many[0][:, None])).max() < 1e-11
     for k, knot in enumerate(axes[0]):
         across = [table(Jet(x, 1.0, 0.0), many[1]) for x in (knot - 1e-11, knot + 1e-11)]
-        assert np.abs(across[0].value - across[1].value).max() < 1e-9, knot
+        assert np.abs(across[0].value - across[1].value).max() < 1e-8, knot  # slopes are up to 60
         if kind != "linear" and (beyond != "hold" or 0 < k < 5):
             assert np.abs(across[0].rate - across[1].rate).max() < 1e-8, knot
         line = bc.Table(axes[1], values[k], kind=kind, extrapolate=beyond)

@@ -32,8 +32,7 @@ from __future__ import annotations
 from bellcrank.target.array_loops import in_registers, sum_of, whole_registers
 from bellcrank.target.program import Builder, Int, IntVariable, Mask, Memory, Real, RealVariable
 
-__all__ = ["CONE_POINTERS", "FINE", "LEAST", "LESS", "MORE", "NEWTON", "PROXIMAL", "ROUNDS", "SHIFT", "TOLERANCE",
-           "ConeSolver", "cone_memory"]
+__all__ = ["CONE_POINTERS", "ConeSolver", "cone_memory"]
 
 #: iterations of Newton's method, and how often it begins again
 NEWTON, ROUNDS = 12, 120

@@ -23,7 +23,7 @@ from bellcrank.integrate.fixed_step import STEPPING
 from bellcrank.target.array_loops import in_registers, lanes_of, sum_of
 from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Memory, Real
 
-__all__ = ["CLOSED", "CONTACT", "CONTACT_MEMORY", "JUMP", "REACH", "ContactSlots", "contact_memory", "kept_numbers"]
+__all__ = ["CONTACT", "CONTACT_MEMORY", "ContactSlots", "contact_memory", "kept_numbers"]
 
 #: places farther apart than so many times what the fastest of them moves in a step are not looked at
 REACH = 3.0

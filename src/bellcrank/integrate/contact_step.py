@@ -54,7 +54,7 @@ from bellcrank.integrate.contact_vectors import after_bounce
 from bellcrank.target.array_loops import copy, each, largest_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
-__all__ = ["AGAIN", "ENDS", "STEADY", "contact_steps"]
+__all__ = ["contact_steps"]
 
 #: evaluations of (2), until speeds change by no more than this share of the largest one, or than what the conditions of
 #: contacts are met to: what is at rest has speeds that are nothing but rounding

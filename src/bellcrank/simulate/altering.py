@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, NotYetError, StateError, hint
 from bellcrank.system.arrangements import Arrangement, held_closures, known_closures
 from bellcrank.topology.release import carried_joints, in_the_tree
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["altered", "let_go", "moved"]
 
-Floats = npt.NDArray[np.float64]
 
 
 def altered(model: Model, now: Arrangement, change: Change) -> Arrangement:

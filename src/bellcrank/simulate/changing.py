@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import State, Target
 from bellcrank.simulate.altering import altered, let_go, moved
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Changing", "Outcome"]
 
-Floats = npt.NDArray[np.float64]
 
 
 class Outcome(NamedTuple):

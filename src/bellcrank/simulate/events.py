@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.scalar.evaluation import evaluate
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrival", "Break", "Change", "Event", "Watch", "attach", "detach", "enter", "leave", "lock", "unlock"]
 
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, SingularError
 from bellcrank.simulate.crossing import Crossing, Passage, at_rest, weak
 from bellcrank.simulate.early import width_of
@@ -22,7 +23,6 @@ from bellcrank.simulate.steppers import FixedStepper, Integrator, StepsTaken, Ta
 
 __all__ = ["Failure", "FixedRun"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

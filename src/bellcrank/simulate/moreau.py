@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.integrate.contact_slots import kept_numbers
 from bellcrank.scalar.functions import maximum
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MoreauRun", "stiffened"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

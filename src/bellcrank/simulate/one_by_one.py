@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.simulate.fields import PER_EVENT, sample_dims
 from bellcrank.simulate.outside_forces import wrench_names
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["one_by_one"]
 
-Floats = npt.NDArray[np.float64]
 
 #: attributes that are added up, and those of which the largest counts
 _SUMS = ("steps", "switches", "crossings", "rejected", "wall_time", "energy_lost_in_events", "energy_added_in_events")

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.integrate.contact_slots import kept_numbers
 from bellcrank.integrate.contact_views import VIEWS
 from bellcrank.lowering.choose import read_inputs, trace
@@ -41,7 +42,6 @@ from bellcrank.topology.tree import Tree
 
 __all__ = ["ContactEquations", "paths", "step_sizes"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.integrate.contact_slots import CONTACT, contact_memory
 from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.simulate.fixed import FixedRun
@@ -17,7 +18,6 @@ from bellcrank.topology.tree import Tree
 
 __all__ = ["SLOTS", "ContactLog", "ContactStepper", "RigidRun"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: numbers of forces at places that are put on record in a run; in larger ones none are

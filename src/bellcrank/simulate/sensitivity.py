@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Variations", "check_differentiable", "swept_back", "variations", "with_sensitivities"]
 
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

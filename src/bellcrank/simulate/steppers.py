@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.integrate import tableaux
 from bellcrank.integrate.adaptive import ADAPTIVE, embedded_pair
 from bellcrank.integrate.contact_slots import CONTACT
@@ -24,7 +25,6 @@ from bellcrank.target.program import Program
 __all__ = ["STEPPERS", "AdaptiveStepper", "FixedStepper", "Integrator", "StepsTaken", "Stretch", "Taken",
            "adaptive_parts", "driver_of"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: corrections are repeated while they move a joint by more than NEAR, and have failed beyond FAR [rad or m]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
@@ -22,7 +23,7 @@ from bellcrank.topology import link_frames as frames
 from bellcrank.topology.carriers import bound_joints, link_inertias
 from bellcrank.topology.loop_closures import add_loops
 from bellcrank.topology.spanning_tree import Topology, spanning_tree
-from bellcrank.topology.tree import Applied, Floats, Ints, LinkNumbers, Tree
+from bellcrank.topology.tree import Applied, Ints, LinkNumbers, Tree
 
 __all__ = ["build_tree", "collector_paused"]
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
@@ -30,7 +31,6 @@ __all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers"
            "Relation",
            "Tree", "laws_between_links", "sees_machine", "wrench_order"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 #: trees of up to this many links keep their constants as objects, too

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.target.backend import BatchKernel, DoorForm, Instead
 from bellcrank.target.cuda.device import MOST_BLOCKS, Device, DeviceFunction
 from bellcrank.target.cuda.device_text import WARP, DeviceText, batch_text
@@ -18,7 +19,6 @@ from bellcrank.target.kernel_source import KernelSource
 __all__ = ["DeviceKernel"]
 
 Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: part of the free memory that one launch on arrays of NumPy may take
 _SHARE = 0.5
