@@ -38,11 +38,12 @@ CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "b
                   "acting", "fresh")
 CONTACT = DriverLayout(
     (*STEPPING.integers, "places", "most", "stride", "together", "views", "memory", "forces_out", "n_placing",
-     "n_touching", "n_factor", "n_apply", "n_adding"),
+     "n_touching", "n_factor", "n_apply", "n_adding", "n_energies", "prescribes"),
     STEPPING.reals,
     (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "shown", "touch", "column", "answer", "base", "extra",
-     "added", "paths", "slots", "out_forces", "placing", "touching", "factor", "apply", "adding"),
-    tables=("paths",))
+     "added", "energy", "paths", "slots", "out_forces", "placing", "touching", "factor", "apply", "adding",
+     "energies", "scaled"),
+    tables=("paths", "scaled"))
 
 
 def contact_memory(nq: int, nu: int, places: int, most: int, stride: int) -> dict[str, int]:
@@ -69,7 +70,7 @@ class ContactSlots(ContactViews):
          self.least, self.bounce, self.struck, self.kept, self.real, self.rows, self.pushing, self.response,
          self.frames, self.acted, self.fallen, self.acting, self.fresh
          ) = (f.memory(name) for name in CONTACT_MEMORY)
-        self.slots, self.paths = f.integers_at("slots"), f.table("paths")
+        self.slots, self.paths, self.scaled = f.integers_at("slots"), f.table("paths"), f.table("scaled")
         self.added, self.extra = f.memory("added"), f.memory("extra")
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.fastest = f.counter(0), f.variable(0.0)

@@ -26,7 +26,8 @@ converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 sti
 coordinates, and its share of the change of speeds to the forces.
 
 Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
-taken with as much restitution as makes none. Nothing pushes overlaps apart, which would make energy, too.
+taken with as much restitution as makes none. Nothing pushes overlaps apart, which would make energy, too. Speeds with
+which the machine would have made energy all the same, as it turns by much in the step, are less: `contact_energy`.
 
 | paper | here |
 |---|---|
@@ -49,7 +50,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.integrate.contact_impulses import ContactImpulses
+from bellcrank.integrate.contact_energy import ContactEnergy
 from bellcrank.integrate.contact_vectors import after_bounce
 from bellcrank.target.array_loops import copy, each, largest_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
@@ -65,7 +66,7 @@ MEETS = 1e-3
 ENDS = 5
 
 
-class _Contacts(ContactImpulses):
+class _Contacts(ContactEnergy):
     """The driver: `Stepping` with a step for rigid contacts."""
 
     def __init__(self, f: Builder) -> None:
@@ -74,42 +75,11 @@ class _Contacts(ContactImpulses):
         self.wanted = f.memory("column")  #: the speeds with which the step ends that it is for
 
     # -- free motion --------------------------------------------------------------------------------
-    def move_on(self, q: Memory, target: Memory) -> None:
-        """`target` = q after half a step, with the rates of coordinates at what is in `stage`."""
-        f, stage, rate = self.f, self.stage, self.rate
-        f.call_all("rates", f.count("n_rates"))
-
-        def one(j: Int, half: Real) -> None:
-            stage[j] = q[j] + half * rate[j]
-
-        each(f, self.nq, one, self.step * 0.5)
-        f.call_all("placing", f.count("n_placing"))
-        copy(f, stage, target, self.nq)
-
-    def halfway(self, number: Int, along: Memory) -> None:
-        """Accelerations (2) in `rate` for speeds that change as `along` says: f in the middle of the step. What the
-        machine has in addition to its inertia is taken off again, so that the result does not depend on it once the
-        change is right."""
-        f, u, stage = self.f, self.y.at(self.nq), self.stage.at(self.nq)
-        self.at(number, 0.5)
-        copy(f, self.middle, self.stage, self.nq)
-
-        def change(j: Int, h: Real) -> None:
-            stage[j] = (along[j] - u[j]) * 0.5
-            self.extra[j] = self.added[j] * (along[j] - u[j]) / h
-
-        each(f, self.nu, change, self.step)
-        self.move_on(self.middle, self.stage)
-
-        def half(j: Int) -> None:
-            stage[j] = (along[j] + u[j]) * 0.5
-
-        each(f, self.nu, half)
-        f.call_all("forces", f.count("n_forces"))
-
     def one_step(self, number: Int) -> None:
         f, y, u, rate = self.f, self.y, self.y.at(self.nq), self.rate.at(self.nq)
+        self.number = number
         self.count.set(0)
+        self.met.set(0.0)
         self.at(number, 0.5)
         copy(f, y, self.stage, self.size)
         self.move_on(y, self.middle)  # (1)
@@ -271,6 +241,7 @@ class _Contacts(ContactImpulses):
         copy(f, self.along, self.ahead, self.nu)
         self.going.set(other.value)
         self.meeting.set((self.wedged.value > 0.5).pick(0.0, met.value))
+        self.met.set(met.value)
         self.phase.set(1)
         self.round.set(0)
         with f.when((self.meeting.value > 0.5).any()):
@@ -338,6 +309,10 @@ class _Contacts(ContactImpulses):
         with f.loop(nu) as j:
             self.fresh[j] = smooth.pick(self.moved(self.acted, j) / self.step, 0.0)
             self.fresh[nu + j] = smooth.pick((self.along[j] - u[j]) / self.step, 0.0)
+
+    def correct(self) -> None:
+        super().correct()
+        self.make_none(self.number)
 
     # -- between steps --------------------------------------------------------------------------------
     def accept(self, leave: Callable[[Bool], None]) -> None:

@@ -21,7 +21,7 @@ from bellcrank.simulate.early import width_of
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.machine import Code, state_sizes
 from bellcrank.simulate.reference import ReferenceRun, Rhs
-from bellcrank.simulate.rigid_equations import paths, step_sizes
+from bellcrank.simulate.rigid_equations import step_sizes
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper
 from bellcrank.system.force_elements import actuator_forces, with_values
 from bellcrank.system.kernels import Kernels
@@ -103,6 +103,11 @@ class PushedRhs(Rhs):
     def apply(self, column: Floats) -> Floats:
         """The answer to a column of forces, (states, nu)."""
         return np.asarray((self._inverse @ column[..., None])[..., 0])
+
+    def energies(self, t: float, q: Floats, u: Floats) -> Floats:
+        """The energy of the machine, with the inertia that is added, (states, 3)."""
+        kinetic = self.system.kernels.run("kinetic_energy", {"q": q, "u": u}, None, t)[..., 0]
+        return np.stack([kinetic, self.system.energy(q, u, t=t) - kinetic, 0.0 * kinetic], axis=-1)
 
     def added(self, nu: int) -> Floats:
         """Inertia that the machine has in addition, (states or 1, nu)."""
@@ -219,7 +224,7 @@ class MoreauRun(ReferenceRun):
         """The method for so many states side by side, kept for the next step."""
         found = self._steppers.get((width, self._most))
         if found is None:
-            found = ContactStepper(self._code(width), self.kind, paths(self.tree), self._most)
+            found = ContactStepper(self._code(width), self.kind, self.tree, self._most)
             self._steppers[width, self._most] = found
         found.recorded = self.places > 0
         return found
@@ -249,7 +254,8 @@ class MoreauRun(ReferenceRun):
                 "touching": calls("touch", 0, run("contact_places", "q", "u")) if self.places else (),
                 "factor": calls("base", 0, factored),
                 "apply": calls("answer", 0, lambda rhs, t, b: rhs.apply(b["column"])),
-                "adding": calls("added", 0, lambda rhs, t, b: rhs.added(nu))})
+                "adding": calls("added", 0, lambda rhs, t, b: rhs.added(nu)),
+                "energies": calls("energy", 0, lambda rhs, t, b: rhs.energies(t, b["q"], b["u"]))})
 
     def _computed(self, text: Callable[[PushedRhs, float, Mapping[str, Floats]], Floats], buffers: Mapping[str, Floats],
                   size: int) -> Floats:

@@ -40,13 +40,15 @@ from bellcrank.target.column_code import split
 from bellcrank.target.kernel_source import GraphKernel, ManyKernel
 from bellcrank.topology.tree import Tree
 
-__all__ = ["ContactEquations", "paths", "step_sizes"]
+__all__ = ["ContactEquations", "paths", "scaled", "step_sizes"]
 
 Ints = npt.NDArray[np.int64]
 
 
 #: operations of the largest function of places that is computed for several states at once: one piece of code
 MANY = 12_000
+#: what the energy of a machine is the sum of
+ENERGIES = ("kinetic_energy", "potential_energy", "stored_energy")
 
 
 class ColumnAnswers(NamedTuple):
@@ -71,12 +73,21 @@ def paths(tree: Tree) -> Floats:
     return np.array(rows).reshape(-1, tree.nu)
 
 
+def scaled(tree: Tree) -> Floats:
+    """For every speed: 1 if it is that of a motion which forces may change, 0 if it is prescribed or a state, (nu,)."""
+    free = np.asarray(1.0 - tree.prescribed_speeds(), dtype=float)
+    for joint, start in zip(tree.joints, tree.u_start, strict=True):
+        if joint is not None and not joint.counts_energy:
+            free[start:start + joint.nu] = 0.0
+    return free
+
+
 def step_sizes(tree: Tree, places: Function, together: int = 1, views: int = 1) -> dict[str, int]:
     """Entries of the buffers that a step with rigid contacts needs besides those of others, with so many columns, and
     views of places, at once."""
     return {"touch": places.size(tree) * views, "shown": (tree.nq + tree.nu + 1) * views,
             **dict.fromkeys(("column", "answer"), tree.nu * together),
-            **dict.fromkeys(("extra", "none", "base", "added"), tree.nu)}
+            **dict.fromkeys(("extra", "none", "base", "added"), tree.nu), "energy": len(ENERGIES)}
 
 
 class ContactEquations(Equations):
@@ -122,7 +133,7 @@ class ContactEquations(Equations):
             places={**code.places, "extra": ("extra", 0), "shared": ("shared", 0), "column": ("column", 0)},
             more={"placing": tuple(c.calls(["displaced"], "stage", 0, inputs={"dq": ("none", 0)}) if placed else ()),
                   "touching": touching, "factor": response.factor, "apply": response.apply,
-                  "adding": self._adding(c)})
+                  "adding": self._adding(c), "energies": self._energies(c)})
 
     def _adding(self, c: Compiler) -> tuple[Call, ...]:
         """Inertia that is added, of every speed; zeros if there is none."""
@@ -133,6 +144,16 @@ class ContactEquations(Equations):
         entries = evaluate(list(self.added), lambda key: inner.leaf(("parameters", names.index(key[1]))))
         return (Call(c.run.backend.block(_graph(entries, {"parameters": len(names)} if names else {}), ("added",),
                                          c.width), "added", 0),)
+
+    def _energies(self, c: Compiler) -> tuple[Call, ...]:
+        """The energy of the machine, with the inertia that is added."""
+        kernels = self.system.kernels
+        if not kernels.springs_outside:
+            return tuple(c.calls(ENERGIES, "energy", 0))
+        whole = kernels.with_springs
+        assert isinstance(whole, CompiledEvaluator)
+        stored = Compiler(whole, c.functions, c.width, False)
+        return *c.calls(ENERGIES[:2], "energy", 0), *stored.calls(ENERGIES[2:], "energy", 2)
 
     def _touching(self, c: Compiler, places: Function) -> tuple[tuple[Call, ...], int]:
         """Gaps, points, normals and axes of speeds; of how many states at once (see `contact_views`)."""

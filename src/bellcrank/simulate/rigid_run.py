@@ -12,7 +12,7 @@ from bellcrank.integrate.contact_slots import CONTACT, contact_memory
 from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
-from bellcrank.simulate.rigid_equations import ContactEquations, paths
+from bellcrank.simulate.rigid_equations import ContactEquations, paths, scaled
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 from bellcrank.topology.tree import Tree
 
@@ -29,9 +29,9 @@ SLOTS = 12
 class ContactStepper(FixedStepper):
     """Runs the driver with rigid contacts on one block of states."""
 
-    def __init__(self, code: Code, kind: Integrator, ways: Floats, most: int) -> None:
+    def __init__(self, code: Code, kind: Integrator, tree: Tree, most: int) -> None:
         self.code, self.kind, self.most = code, kind, most
-        self.places = len(ways)  # `ways`: see `rigid_equations.paths`
+        self.places = sum(pair.places for pair in tree.contacts)
         self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=False)
         lanes = code.backend.beside() if code.width == 1 else 1
         stride = -(-3 * most // lanes) * lanes
@@ -40,10 +40,12 @@ class ContactStepper(FixedStepper):
             **contact_memory(code.nq, code.nu, self.places, most, stride)})
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1,
               places=self.places, most=most, stride=stride, together=code.sizes["column"] // max(code.nu, 1),
-              views=code.sizes["shown"] // (code.size + 1), memory=code.inputs["contact"])
+              views=code.sizes["shown"] // (code.size + 1), memory=code.inputs["contact"],
+              prescribes=int(tree.rheonomic))
         near, far = NEAR_AND_FAR[code.real]
         m.set_real(near=near, far=far)
-        m.point("paths", np.append(ways.ravel(), 0.0))
+        m.point("paths", np.append(paths(tree).ravel(), 0.0))
+        m.point("scaled", np.append(scaled(tree), 0.0))
         m.point("slots", np.zeros(most + 1, dtype=np.int64))
         self._implicit, self._owner = False, None
         self.recorded = self.places > 0  #: whether forces at samples are wanted
@@ -82,7 +84,6 @@ class RigidRun(FixedRun):
         super().__init__(equations, *given)
         kernels = equations.system.kernels
         self.tree, self.places = kernels.tree, equations.places
-        self.ways = kernels.kept("contact paths", lambda: paths(kernels.tree))
         self.most = max(min(equations.places, SLOTS), 1)
         self.idle = equations.idle(f"moreau {self.most}")
 
@@ -112,7 +113,7 @@ class RigidRun(FixedRun):
         return known if self._there is None else max(known, self._there.largest_input(-2))
 
     def stepper(self, code: Code) -> ContactStepper:
-        return ContactStepper(code, self.kind, self.ways, self.most)
+        return ContactStepper(code, self.kind, self.tree, self.most)
 
     def _take(self, plan: Any, width: int) -> FixedStepper:
         stepper = super()._take(plan, width)

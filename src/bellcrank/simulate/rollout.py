@@ -17,7 +17,7 @@ from bellcrank.simulate.fields import output_values
 from bellcrank.simulate.fixed import Failure, FixedRun
 from bellcrank.simulate.machine import Code, packed
 from bellcrank.simulate.moreau import stiffened
-from bellcrank.simulate.rigid_equations import ContactEquations, paths
+from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
 from bellcrank.simulate.setup import Setup
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
@@ -107,7 +107,7 @@ class Rollout:
     def _made_stepper(self, code: Code) -> FixedStepper:
         if not isinstance(self._equations, ContactEquations):
             return FixedStepper(code, self._kind)
-        stepper = ContactStepper(code, self._kind, paths(self._equations.system.model.tree), self._slots)
+        stepper = ContactStepper(code, self._kind, self._equations.system.model.tree, self._slots)
         stepper.recorded = False
         return stepper
 

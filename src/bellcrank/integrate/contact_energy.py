@@ -1,0 +1,145 @@
+"""Steps with rigid contacts make no energy. See `contact_step`.
+
+Impulses do no work that they should not, with the bodies where they are half way. But in a step in which bodies meet,
+speeds change at once, and by much; if joints turn by much in the same step, the kinetic energy that these speeds have
+at its end is another one, and may be larger than what there was. So the energy of the machine, E = T + V, is looked at
+at the start and at the end of such a step. What it has more than forces that are not in V have given,
+
+    E+ - E - max(W, 0) - D,   W = h P,   P = dE/dt half way, with the accelerations of free motion,
+
+is taken from the speeds, all of them in the same ratio: bodies that do not part, stick or roll still do so with them,
+those that part still part, and loops stay closed. D is what impulses get from motions that are prescribed (a bat hits
+a ball): T(q_m, u+) - T(q_m, u_f) less p J_m (u_f + u+)/2, zero where nothing is.
+
+In other steps with turns of more than `TURNS` the change of energy is known, not only its bound: W, D, and what
+friction takes where bodies slide. Speeds are then made smaller or larger such that it is that. Slower motions are as
+they are: their energy is right to the third power of what they turn in a step.
+"""
+
+from __future__ import annotations
+
+from bellcrank.integrate.contact_motion import FreeMotion
+from bellcrank.target.array_loops import copy, each, largest_of, sum_of
+from bellcrank.target.program import Builder, Int, Memory, Real
+
+__all__ = ["ContactEnergy"]
+
+#: speeds times the step [rad, m] above which the energy of every step is looked at
+TURNS = 0.005
+#: dE/dt is a difference over this share of a step: in doubles, and in floats
+DIFFER, DIFFER_ROUGHLY = 1e-4, 0.1
+#: energy that is not more than rounding, relative to T+: in doubles, and in floats
+ROUNDING, ROUGH_ROUNDING = 1e-13, 1e-5
+#: the largest ratio by which T+ becomes larger
+MORE = 1.1
+
+
+class ContactEnergy(FreeMotion):
+    """A driver that knows the energy of the machine."""
+
+    def __init__(self, f: Builder) -> None:
+        super().__init__(f)
+        self.met = f.variable(0.0)  #: lanes in which bodies meet
+        self._differ, self._rounding = (DIFFER_ROUGHLY, ROUGH_ROUNDING) if f.compensates else (DIFFER, ROUNDING)
+
+    def energy(self) -> tuple[Real, Real]:
+        """E and T of what is in `stage` at `clock`, without the inertia that is added."""
+        f, u = self.f, self.stage.at(self.nq)
+        total = f.variable(self._total())
+        lent = f.variable(sum_of(f, self.nu, lambda j: self.added[j] * u[j] * u[j]) * 0.5)
+        return total.value - lent.value, f.memory("energy")[0] - lent.value
+
+    def _total(self) -> Real:
+        f, energy = self.f, self.f.memory("energy")
+        f.call_all("energies", f.count("n_energies"))
+        return energy[0] + energy[1] + energy[2]
+
+    def given(self, number: Int, ends: Memory) -> Real:
+        """W, for speeds with which the step `ends`."""
+        f, stage, u, share = self.f, self.stage, self.stage.at(self.nq), self.step * self._differ
+        self.halfway(number, ends)
+        with f.when(f.count("n_corrections") > 0):  # forces of loops do no work where these are closed
+            super().correct()
+            f.call_all("forces", f.count("n_forces"))
+        f.call_all("rates", f.count("n_rates"))
+        lent = f.variable(sum_of(f, self.nu, lambda j: u[j] * self.extra[j]) * self.step)
+
+        def moved(by: float) -> Real:
+            def one(j: Int, way: Real) -> None:
+                stage[j] = stage[j] + self.rate[j] * way
+
+            each(f, self.size, one, share * by)
+            self.clock[0] = self.clock[0] + share * by
+            return f.variable(self._total()).value
+
+        later = moved(1.0)
+        return (later - moved(-2.0)) * (0.5 / self._differ) - lent.value
+
+    def rubbed(self, ends: Memory) -> Real:
+        """What friction does where bodies slide, p_t J_m (u + u+)/2, for speeds with which the step `ends`."""
+        f, first, last, p = self.f, self.cone.x, self.cone.wanted, self.acted
+        self.velocities(self.pushing, self.y.at(self.nq), first)
+        self.velocities(self.pushing, ends, last)
+        work = f.variable(0.0)
+        with f.loop(self.count.value) as k:
+            a, b = k * 3 + 1, k * 3 + 2
+            slides = p[a] * p[a] + p[b] * p[b] > (p[k * 3] * self.cone.mu[k]) * (p[k * 3] * self.cone.mu[k]) * 0.999
+            done = (p[a] * (first[a] + last[a]) + p[b] * (first[b] + last[b])) * 0.5
+            work.set(work.value + slides.pick(done.min(0.0), 0.0))
+        return work.value
+
+    def driven(self, number: Int) -> Real:
+        """D, where motions are prescribed."""
+        f, speed, x = self.f, self.stage.at(self.nq), self.cone.x
+        got = f.variable(0.0)
+        with f.when((f.count("prescribes") > 0) & (self.count.value > 0)):
+            self.at(number, 0.5)
+            self.stand(self.middle, self.free)
+
+            def push(share: float) -> None:
+                with f.loop(self.nu) as j:
+                    speed[j] = speed[j] + self.moved(self.acted, j) * share
+
+            self._total()
+            got.set(-f.memory("energy")[0])
+            push(0.5)
+            self.velocities(self.pushing, speed, x)
+            got.set(got.value - sum_of(f, self.cone.rows(), lambda r: self.acted[r] * x[r]))
+            push(0.5)
+            self._total()
+            got.set(got.value + f.memory("energy")[0])
+        return got.value
+
+    def make_none(self, number: Int) -> None:
+        """Take from the speeds in `stage` what the step has made."""
+        f, u, new = self.f, self.y.at(self.nq), self.stage.at(self.nq)
+        turned = largest_of(f, self.nu, lambda j: u[j].abs().max(new[j].abs()) * self.scaled[j]) * self.step
+        fast = f.variable((turned > TURNS).pick(1.0 - self.met.value, 0.0))
+        with f.when((fast.value.max(self.met.value) > 0.5).any()), f.loop(f.count("prescribes") + 1):
+            self._take_back(number, fast.value)
+
+    def _take_back(self, number: Int, fast: Real) -> None:
+        f = self.f
+        copy(f, self.stage, self.end, self.nq)
+        copy(f, self.stage.at(self.nq), self.ahead, self.nu)
+        last, kinetic = (f.variable(x) for x in self.energy())
+        self.at(number)
+        copy(f, self.y, self.stage, self.size)
+        made = f.variable(last.value - self.energy()[0])
+        up = f.variable((made.value > kinetic.value * self._rounding).pick(self.met.value, 0.0).max(fast))
+        with f.when((up.value > 0.5).any()):
+            work = f.variable(self.given(number, self.ahead))
+            right = (fast > 0.5).pick(work.value + self.rubbed(self.ahead), work.value.max(0.0)) + self.driven(number)
+            left = 1.0 - (made.value - right) / kinetic.value.max(1e-300)
+            left = left.max(0.0).min((fast > 0.5).pick(MORE, 1.0))
+            ratio = f.variable((up.value > 0.5).pick(left.sqrt(), 1.0))
+            with f.loop(self.nu) as j:
+                self.ahead[j] = self.ahead[j] * (self.scaled[j] * (ratio.value - 1.0) + 1.0)
+        self.stand(self.end, self.ahead)
+        self.at(number, 1.0)
+        with f.when((up.value > 0.5).any()):
+            super().correct()  # motions that are prescribed
+            for old, start, count in ((self.end, 0, self.nq), (self.ahead, self.nq, self.nu)):
+                new = self.stage.at(start)
+                with f.loop(count) as j:
+                    new[j] = (up.value > 0.5).pick(new[j], old[j])

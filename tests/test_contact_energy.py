@@ -1,0 +1,173 @@
+"""Steps with rigid contacts make no energy, however fast bodies turn, and take none from what drives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+STEP = 2e-3
+
+
+def thrown(m: bc.Mechanism, n: int, spin: float = 3.0, seed: int = 0) -> tuple[bc.System, np.ndarray, np.ndarray]:
+    """The machine, with its first body turned at random and thrown, n times."""
+    system, rng = bc.compile(m), np.random.default_rng(seed)
+    q, turn = np.repeat(system.neutral()[None], n, axis=0), rng.standard_normal((n, 4))
+    q[:, :4], q[:, 6] = turn / np.linalg.norm(turn, axis=1, keepdims=True), 1.2
+    u = np.zeros((n, system.nu))
+    u[:, :6] = rng.standard_normal((n, 6)) * [spin, spin, spin, 1.0, 1.0, 1.0]
+    return system, q, u
+
+
+def rises(result: bc.Result) -> np.ndarray:
+    """The largest of every state in a step, relative to what energy it ever had."""
+    energy = result["energy"].values
+    assert result.attrs["status"] == "finished" and np.isfinite(energy).all()
+    return np.asarray(np.diff(energy, axis=0).max(axis=0) / np.ptp(energy, axis=0))
+
+
+def chain(restitution: float, friction: float) -> bc.Mechanism:
+    """A heavy capsule with two light balls behind it, which an impact throws to hundreds of rad/s."""
+    m = bc.Mechanism("chain")
+    m.add_shape(m.ground, bc.Plane(), bc.Pose.rpy((0, 0, 0), 0.2, -0.1, 0.0), role="collision", name="floor")
+    last = m.ground
+    for i, (mass, joint) in enumerate([(20.0, bc.Free()), (0.1, bc.Spherical()), (0.05, bc.Universal())]):
+        body = m.add_body(f"body {i}", bc.Inertia.sphere(mass, 0.08))
+        m.add_joint(f"joint {i}", joint, last, body, bc.Pose((0.2 if i else 0.0, 0, 0)), bc.Pose())
+        m.add_shape(body, bc.Sphere(0.08) if i else bc.Capsule(0.08, 0.1), role="collision", name=f"shape {i}")
+        m.add_contact(f"contact {i}", "floor", f"shape {i}", friction=friction, restitution=restitution)
+        last = body
+    return m
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")
+@pytest.mark.parametrize(("restitution", "friction"), [(1.0, 0.5), (0.3, 0.0), (0.0, 0.9)])
+def test_chains_that_are_thrown_make_no_energy(restitution: float, friction: float) -> None:
+    """Also where joints turn by more than 0.1 rad in a step: impulses are right half way, and speeds are given back
+    what kinetic energy has become more until its end."""
+    system, q, u = thrown(chain(restitution, friction), 16)
+    result = system.simulate((q, u), 1.0, stepper="moreau", step=STEP, output=STEP)
+    assert np.abs(result["u"].values).max() * STEP > 0.1 and np.ptp(result["energy"].values) > 10.0
+    assert rises(result).max() < 2e-6
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")
+def test_machines_with_loops_that_are_thrown_make_no_energy() -> None:
+    """A four-bar under a box; its loop stays closed."""
+    m = bc.Mechanism("stool")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="floor")
+    base = m.add_body("base", bc.Inertia.box(1.0, (0.3, 0.2, 0.1)))
+    foot = m.add_body("foot", bc.Inertia.sphere(0.2, 0.1))
+    m.add_joint("free", bc.Free(), m.ground, base)
+    for i, (x, length) in enumerate([(-0.1, 0.25), (0.1, 0.21)]):
+        leg = m.add_body(f"leg {i}", bc.Inertia.box(0.1, (0.03, 0.03, 0.2), (0, 0, -0.1)))
+        m.add_joint(f"hip {i}", bc.Revolute("y"), base, leg, bc.Pose((x, 0, -0.05)), bc.Pose())
+        m.add_joint(f"knee {i}", bc.Revolute("y"), leg, foot, bc.Pose((0, 0, -length)), bc.Pose((1.2 * x, 0, 0)))
+    for body, shape in ((base, bc.Box((0.3, 0.2, 0.1))), (foot, bc.Box((0.2, 0.05, 0.03)))):
+        m.add_shape(body, shape, role="collision", name=f"shape of {body}")
+        m.add_contact(f"contact of {body}", "floor", f"shape of {body}", friction=0.4, restitution=0.6)
+    system, rng, states = bc.compile(m), np.random.default_rng(3), []
+    for spin in (1.0, 5.0, 10.0, 15.0):
+        turn = rng.standard_normal(4)
+        states.append(system.assemble(q={"free": (*(turn / np.linalg.norm(turn)), 0.0, 0.0, 0.8), "hip 0": 0.2},
+                                      u={"free": tuple(rng.standard_normal(6) * spin), "hip 0": spin}))
+    state = np.array([s.q for s in states]), np.array([s.u for s in states])
+    result = system.simulate(state, 0.8, stepper="moreau", step=STEP, output=STEP)
+    assert np.abs(result["u"].values).max() * STEP > 0.05
+    assert rises(result).max() < 2e-6 and result.attrs["largest_loop_error"] < 1e-12
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+@pytest.mark.parametrize("by", ["motion", "loop"])
+def test_a_bat_gives_what_it_gives(by: str, backend: str) -> None:
+    """A ball at rest, hit by a body whose motion is prescribed, or by one that such a body pulls in a loop, leaves with
+    1 + e times its speed: that is no energy made."""
+    m = bc.Mechanism("bat", gravity=(0, 0, 0))
+    bat, ball = (m.add_body(name, bc.Inertia.sphere(1.0, 0.1)) for name in ("bat", "ball"))
+    m.add_joint("bat", bc.Prismatic("x"), m.ground, bat)
+    m.add_joint("ball", bc.Prismatic("x"), m.ground, ball, bc.Pose((0.5, 0, 0)), bc.Pose())
+    if by == "loop":
+        cart, rod = (m.add_body(name, bc.Inertia.sphere(0.5, 0.1)) for name in ("cart", "rod"))
+        m.add_joint("cart", bc.Prismatic("x"), m.ground, cart, bc.Pose((-0.5, 0.1, 0)), bc.Pose())
+        m.add_joint("tail", bc.Revolute("z"), cart, rod)
+        m.add_joint("head", bc.Revolute("z"), rod, bat, bc.Pose((0.5, -0.1, 0)), bc.Pose())
+    m.prescribe("cart" if by == "loop" else "bat", lambda t: 3.0 * t)
+    for name in ("bat", "ball"):
+        m.add_shape(name, bc.Sphere(0.1), role="collision", name=f"round {name}")
+    m.add_contact("hit", "round bat", "round ball", restitution=m.parameter("e", 0.5))
+    kept = np.array([0.0, 0.5, 1.0])
+    system = bc.compile(m, backend=backend)
+    state = system.assemble(q={"ball": 0.0})
+    q, u = (np.repeat(x[None], 3, axis=0) for x in (state.q, state.u))
+    result = system.with_parameters(e=kept).simulate((q, u), 0.12, stepper="moreau", step=4e-3, output=0.12)
+    speeds = result["u"].sel(speed="ball.slide").values[-1]
+    assert np.abs(speeds - 3.0 * (1.0 + kept)).max() < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")
+def test_motors_give_and_states_are_not_speeds() -> None:
+    """Energy follows the work of a motor while a body spins by 0.1 rad and more in a step, and a state of the machine
+    goes its own way through all impacts."""
+    m = chain(0.5, 0.5)
+    m.add_state("filter", lambda at: -2.0 * at.state("filter"), initial=40.0)
+    system, q, u = thrown(m, 4)
+    u[:, -1] = 40.0
+    alone = system.simulate((q, u), 0.6, stepper="moreau", step=STEP, output=STEP)
+    decays = alone["u"].sel(speed="filter.value").values / (40.0 * np.exp(-2.0 * alone["time"].values))[:, None]
+    assert np.abs(decays - 1.0).max() < 1e-5
+    q[:, 6] = 50.0
+    tau = np.zeros(system.nu)
+    tau[0] = 20.0
+    flight = system.simulate((q, u), 0.4, stepper="moreau", step=STEP, output=STEP, tau=tau)
+    power = 20.0 * flight["u"].values[..., 0]
+    work = np.cumsum(0.5 * (power[1:] + power[:-1]) * STEP, axis=0)
+    assert np.abs(flight["u"].values).max() * STEP > 0.1
+    assert np.abs(np.diff(flight["energy"].values, axis=0).cumsum(axis=0) - work).max() < 1e-3 * work.max()
+
+
+def test_boxes_that_meet_make_no_energy() -> None:
+    """Places of boxes jump from edge to edge between the middle and the end of a step: impulses act where velocities
+    are measured all the same, and every cone problem is solved."""
+    m = bc.Mechanism("boxes", gravity=(0, 0, 0))
+    for i, size in enumerate([(0.2, 0.2, 0.2), (0.5, 0.1, 0.03)]):
+        body = m.add_body(f"body {i}", bc.Inertia(1.0, (0, 0, 0), (0.007, 0.02, 0.022)))
+        m.add_joint(f"free {i}", bc.Free(), m.ground, body)
+        m.add_shape(body, bc.Box(size), role="collision", name=f"box {i}")
+    m.add_contact("both", "box 0", "box 1", friction=0.8, restitution=0.3)
+    rng, n = np.random.default_rng(1), 96
+    turns = rng.standard_normal((n, 2, 4))
+    q = np.concatenate([turns / np.linalg.norm(turns, axis=-1, keepdims=True), np.zeros((n, 2, 3))], axis=-1)
+    q[:, 1, 4:] = 0.02 * rng.standard_normal((n, 3)) + (0.0, 0.0, 0.5)
+    u = np.concatenate([4.0 * rng.standard_normal((n, 2, 3)), np.zeros((n, 2, 3))], axis=-1)
+    u[:, 1, 5] = -3.0
+    result = bc.compile(m).simulate((q.reshape(n, 14), u.reshape(n, 12)), 0.4, stepper="moreau", step=2e-3, output=2e-3)
+    energy = result["energy"].values
+    assert (energy[-1] < 0.95 * energy[0]).sum() > 10 and np.diff(energy, axis=0).max() < 1e-6
+    assert result.attrs["contact_residual"] < 2e-10
+
+
+@pytest.mark.parametrize(("shape", "inertia"), [
+    (bc.Sphere(0.1), bc.Inertia.sphere(1.0, 0.1)), (bc.Capsule(0.05, 0.2), bc.Inertia.box(1.0, (0.1, 0.1, 0.3))),
+    (bc.Box((0.2, 0.15, 0.1)), bc.Inertia.box(1.0, (0.2, 0.15, 0.1)))], ids=["ball", "capsule", "box"])
+def test_what_spins_and_bounces_makes_no_energy(shape: Any, inertia: bc.Inertia) -> None:
+    """Bodies that turn by 0.1 rad in a step keep as much as their restitution says, and no more; a ball without
+    friction keeps all. Restitution and friction are parameters of a batch."""
+    m = bc.Mechanism("spinning")
+    body = m.add_body("body", inertia)
+    m.add_joint("free", bc.Free(), m.ground, body)
+    m.add_shape(body, shape, role="collision")
+    m.add_shape(m.ground, bc.Plane(), bc.Pose.rpy((0, 0, 0), 0.2, -0.3, 0.0), role="collision")
+    m.add_contact("floor", m.ground, body, friction=m.parameter("mu", 0.5), restitution=m.parameter("e", 0.5))
+    n, rng = 48, np.random.default_rng(0)
+    kept, friction = np.resize([0.0, 0.4, 0.8, 1.0, 7.0], n), np.resize([0.0, 0.2, 0.6], n)
+    system = bc.compile(m).with_parameters(mu=friction, e=kept)
+    q, turn = np.repeat(system.neutral()[None], n, axis=0), rng.standard_normal((n, 4))
+    q[:, :4], q[:, 6] = turn / np.linalg.norm(turn, axis=1, keepdims=True), 0.4
+    u = rng.standard_normal((n, 6)) * [20.0, 20.0, 20.0, 2.0, 2.0, 1.0]
+    energy = system.simulate((q, u), 0.8, stepper="moreau", step=2e-3, output=2e-3)["energy"].values
+    assert np.diff(energy, axis=0).max() < 1e-6
+    if isinstance(shape, bc.Sphere):
+        assert np.abs(energy[-1] - energy[0])[(kept >= 1.0) & (friction == 0.0)].max() < 1e-5
