@@ -11,9 +11,9 @@ is taken from the speeds, all of them in the same ratio: bodies that do not part
 those that part still part, and loops stay closed. D is what impulses get from motions that are prescribed (a bat hits
 a ball): T(q_m, u+) - T(q_m, u_f) less p J_m (u_f + u+)/2, zero where nothing is.
 
-In other steps with turns of more than `TURNS` the change of energy is known, not only its bound: W, D, and what
-friction takes where bodies slide. Speeds are then made smaller or larger such that it is that. Slower motions are as
-they are: their energy is right to the third power of what they turn in a step.
+In other steps with turns of more than `TURNS` what impulses take is known, too, p J_m (u + u+)/2, nothing where bodies
+roll: the change of energy is between W + D and that with it, and speeds are made smaller or larger such that it is.
+Slower motions are as they are: their energy is right to the third power of what they turn in a step.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ __all__ = ["ContactEnergy"]
 
 #: speeds times the step [rad, m] above which the energy of every step is looked at
 TURNS = 0.005
-#: dE/dt is a difference over this share of a step: in doubles, and in floats
-DIFFER, DIFFER_ROUGHLY = 1e-4, 0.1
+#: dE/dt is a difference over this share of a step, or in which speeds change by that share of the largest: in doubles,
+#: and in floats
+DIFFER, DIFFER_ROUGHLY = (1e-3, 3e-5), (0.1, 0.03)
 #: energy that is not more than rounding, relative to T+: in doubles, and in floats
 ROUNDING, ROUGH_ROUNDING = 1e-13, 1e-5
+#: where speeds would change by so many times the largest in a step, loops are nearly singular half way, where dE/dt is
+#: no matter
+WILD = 4.0
 #: the largest ratio by which T+ becomes larger
 MORE = 1.1
 
@@ -56,37 +60,36 @@ class ContactEnergy(FreeMotion):
 
     def given(self, number: Int, ends: Memory) -> Real:
         """W, for speeds with which the step `ends`."""
-        f, stage, u, share = self.f, self.stage, self.stage.at(self.nq), self.step * self._differ
+        f, stage, u, a = self.f, self.stage, self.stage.at(self.nq), self.rate.at(self.nq)
         self.halfway(number, ends)
         with f.when(f.count("n_corrections") > 0):  # forces of loops do no work where these are closed
             super().correct()
             f.call_all("forces", f.count("n_forces"))
         f.call_all("rates", f.count("n_rates"))
         lent = f.variable(sum_of(f, self.nu, lambda j: u[j] * self.extra[j]) * self.step)
+        change = largest_of(f, self.nu, lambda j: a[j].abs() * self.scaled[j]).max(1e-300)
+        speed = largest_of(f, self.nu, lambda j: u[j].abs() * self.scaled[j])
+        share = f.variable((self.step * self._differ[0]).min(speed / change * self._differ[1]))
 
         def moved(by: float) -> Real:
             def one(j: Int, way: Real) -> None:
                 stage[j] = stage[j] + self.rate[j] * way
 
-            each(f, self.size, one, share * by)
-            self.clock[0] = self.clock[0] + share * by
+            each(f, self.size, one, share.value * by)
+            self.clock[0] = self.clock[0] + share.value * by
             return f.variable(self._total()).value
 
         later = moved(1.0)
-        return (later - moved(-2.0)) * (0.5 / self._differ) - lent.value
+        work = (later - moved(-2.0)) * (self.step * 0.5 / share.value.max(1e-300)) - lent.value
+        found = (work * 0.0 == 0.0).pick(share.value * WILD, 0.0)
+        return (found >= self.step * self._differ[1]).pick(work, 0.0)
 
-    def rubbed(self, ends: Memory) -> Real:
-        """What friction does where bodies slide, p_t J_m (u + u+)/2, for speeds with which the step `ends`."""
+    def lost(self, ends: Memory) -> Real:
+        """What impulses may have taken, p J_m (u + u+)/2 or nothing, for speeds with which the step `ends`."""
         f, first, last, p = self.f, self.cone.x, self.cone.wanted, self.acted
         self.velocities(self.pushing, self.y.at(self.nq), first)
         self.velocities(self.pushing, ends, last)
-        work = f.variable(0.0)
-        with f.loop(self.count.value) as k:
-            a, b = k * 3 + 1, k * 3 + 2
-            slides = p[a] * p[a] + p[b] * p[b] > (p[k * 3] * self.cone.mu[k]) * (p[k * 3] * self.cone.mu[k]) * 0.999
-            done = (p[a] * (first[a] + last[a]) + p[b] * (first[b] + last[b])) * 0.5
-            work.set(work.value + slides.pick(done.min(0.0), 0.0))
-        return work.value
+        return sum_of(f, self.cone.rows(), lambda r: p[r] * (first[r] + last[r]) * 0.5).min(0.0)
 
     def driven(self, number: Int) -> Real:
         """D, where motions are prescribed."""
@@ -129,9 +132,10 @@ class ContactEnergy(FreeMotion):
         up = f.variable((made.value > kinetic.value * self._rounding).pick(self.met.value, 0.0).max(fast))
         with f.when((up.value > 0.5).any()):
             work = f.variable(self.given(number, self.ahead))
-            right = (fast > 0.5).pick(work.value + self.rubbed(self.ahead), work.value.max(0.0)) + self.driven(number)
-            left = 1.0 - (made.value - right) / kinetic.value.max(1e-300)
-            left = left.max(0.0).min((fast > 0.5).pick(MORE, 1.0))
+            most = f.variable((fast > 0.5).pick(work.value, work.value.max(0.0)) + self.driven(number))
+            least = (fast > 0.5).pick(most.value + self.lost(self.ahead), -1e300)
+            change = made.value.max(least).min(most.value) - made.value
+            left = (change / kinetic.value.max(1e-300) + 1.0).max(0.0).min(MORE)
             ratio = f.variable((up.value > 0.5).pick(left.sqrt(), 1.0))
             with f.loop(self.nu) as j:
                 self.ahead[j] = self.ahead[j] * (self.scaled[j] * (ratio.value - 1.0) + 1.0)

@@ -199,7 +199,7 @@ class MoreauRun(ReferenceRun):
             raise BellcrankError(f"the step from t = {t:.6g} s gives numbers that are not finite: the motion is too "
                                  "fast for the step, or the machine cannot move on; take smaller steps")
         acting = np.zeros((len(y), 0)) if got.forces is None else got.forces[0]
-        return self._now.correct(got.y, t + step), got.inputs, acting
+        return got.y, got.inputs, acting
 
     def _part(self, states: Ints) -> PushedRhs:
         """The equations of some states, with the forces of now."""
@@ -248,7 +248,9 @@ class MoreauRun(ReferenceRun):
 
         return Code(
             self._backend, nq, nu, width, sizes, {}, calls("rate", 0, run("coordinate_rates", "q", "u")),
-            calls("rate", nq, lambda rhs, t, b: rhs.accelerated(t, b["q"], b["u"], b["extra"])), (), 0, (), lambda: (),
+            calls("rate", nq, lambda rhs, t, b: rhs.accelerated(t, b["q"], b["u"], b["extra"])),
+            calls("stage", 0, lambda rhs, t, b: rhs.correct(np.concatenate([b["q"], b["u"]], axis=-1), t)), 0, (),
+            lambda: (),
             {"contact": 0}, {
                 "placing": calls("stage", 0, run("displaced", "q", "dq")),
                 "touching": calls("touch", 0, run("contact_places", "q", "u")) if self.places else (),
