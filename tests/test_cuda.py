@@ -568,6 +568,41 @@ def test_rollouts_with_rigid_contacts(gpu: HostDevice, backend: str, monkeypatch
 
 
 @with_compiler
+@pytest.mark.parametrize(("backend", "stepper"), (("cuda", "rk4"), ("llvm", "moreau")))
+def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepper: str) -> None:
+    """Named at first, later or no more, beside a motor that is at its limit; with a poor first plan, and
+    springs of their own. The piston meets a stop where there are contacts."""
+    m = bc.load("slider_crank")
+    m.add_actuator("motor", "big_end", 0.5)
+    m.add_joint_spring("spring", "slide", stiffness=m.parameter("stiffness", 10.0))
+    if stepper == "moreau":
+        m.add_shape("piston", bc.Sphere(0.1), role="collision")
+        m.add_shape(m.ground, bc.Plane(), bc.Pose.about("y", -np.pi / 2, (0.08, 0, 0)), role="collision")
+        m.add_contact("stop", "piston", "ground")
+    last: dict[str, Any] = {}
+    forces = [{"big_end": 3.0}, {"crank": np.linspace(-4.0, 4.0, STATES), "big_end": -3.0}, None, {"slide": 30.0},
+              {"crank.angle": 1.0, "slide": 60.0}]
+    cpu, system = (bc.compile(m, cut=["crank"], independent=["big_end"], backend=x) for x in ("llvm", backend))
+    assert cpu.loops == ("crank",)
+    state = cpu.assemble(q={"slide": -0.03}, u={"slide": 0.5}, guess={"crank": 0.7, "big_end": -0.7})
+    q, u = (np.repeat(x[None], STATES, 0) for x in (state.q, state.u))
+    stiffness, near = np.linspace(5.0, 20.0, STATES), 1e-9 if stepper == "rk4" else 1e-6  # iterations go on there
+    motion = bc.rollout(system.with_parameters(stiffness=stiffness), (q, u), step=1e-3, stepper=stepper)
+    for tau in forces:
+        motion.step(tau, steps=30)
+        last = tau or last
+        run = cpu.with_parameters(stiffness=stiffness).simulate((q, u), 0.03, step=1e-3, stepper=stepper, tau=last)
+        q, u = run.q.values[-1], run.u.values[-1]
+        assert motion.alive.all() and gap(motion.q, q) < near and gap(motion.u, u) < near
+    motion.step(np.zeros(3), steps=5)
+    assert gap(motion.u, cpu.with_parameters(stiffness=stiffness).simulate(
+        (q, u), 0.005, step=1e-3, stepper=stepper).u.values[-1]) < near
+    assert stepper == "rk4" or np.abs(q[:, 1] + 0.02).min() < 1e-9  # some have met it
+    with pytest.raises(bc.ModelError, match="rollout: tau: no joint called 'cranc'"):
+        motion.step({"cranc": 1.0})
+
+
+@with_compiler
 def test_texts_are_made_once(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many rollouts and runs there are, of however many states."""
     made = []

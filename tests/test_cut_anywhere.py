@@ -251,6 +251,57 @@ def test_forces_along_cut_joints_in_derivatives_and_modes() -> None:
     compare("sleeve", look)
 
 
+#: of machines that move: coordinates of linear models, those of joints that are cut included
+MODELS: dict[str, tuple[list[str] | None, ...]] = {
+    "sleeve": (["sleeve.slide", "cardan.angle1"], ["sleeve.angle", "crank"]), "cardan": (["cardan.angle2", "crank"],),
+    "ball": (["sleeve.angle", "crank"],), "table": (["table.x", "crank"], ["table.angle", "table.y"])}
+
+
+@pytest.mark.parametrize(("joint", "coordinates"), [
+    (j, c) for j, some in MODELS.items() for c in (None, *some)], ids=str)
+@pytest.mark.everyday(5)
+def test_linear_models_about_motions(joint: str, coordinates: list[str] | None) -> None:
+    """In coordinates that are asked for, or else in those that the machine has if nobody says where to cut it."""
+    def look(system: bc.System, state: bc.State) -> Things:
+        model = bc.analyze.linearize(system, state, coordinates=coordinates, tau={"crank": 1.0}, inputs=["crank"],
+                                     outputs=["crank", "crank.acceleration"])
+        assert model.states == names
+        near = model.nearby([0.01, -0.02, 0.3, 0.1])
+        return {"A": model.A, "B": model.B, "C": model.C, "rate": model.rate,
+                "shapes": system.velocity(state.q, model.shapes.T, system.body_names[-1]),
+                "near": system.pose(near.q).position, "fast": system.velocity(near.q, near.u, system.body_names[-1])}
+
+    names = bc.analyze.linearize(*pair(joint)[1], coordinates=coordinates).states
+    assert coordinates is None or names[:2] == tuple(coordinates)
+    compare(joint, look)
+
+
+def test_linear_models_in_a_cut_joint_are_derivatives_of_the_motion() -> None:
+    """Runs from neighbouring states: how fast they part, in the coordinates of the joint that is cut."""
+    system, state = pair("sleeve")[0]
+    model = bc.analyze.linearize(system, state, coordinates=["sleeve"], inputs=[], outputs=[])
+    assert system.loops == ("sleeve",) and model.states[:2] == ("sleeve.angle", "sleeve.slide")
+    laws = {name: (lambda at, name=name: at.q(name)) for name in model.states[:2]}
+    laws |= {f"{name}.rate": (lambda at, name=name: at.u(name)) for name in model.states[:2]}
+    h, weights = 1e-3, np.array([-25, 48, -36, 16, -3]) / 12.0  # of five samples: the rate at the first
+    near = [model.nearby(x) for x in 1e-4 * np.vstack([np.eye(4), -np.eye(4), np.zeros((1, 4))])]
+    run = system.simulate(tuple(np.stack([x[k] for x in near]) for k in range(2)), 4.0 * h, step=h, stepper="rk8",
+                          outputs=laws)
+    rates = np.stack([weights @ run[name].values / h for name in model.states])
+    assert np.abs((rates[:, :4] - rates[:, 4:8]) / 2e-4 - model.A).max() < 1e-4 * np.abs(model.A).max()
+    assert np.abs(rates[:, 8] - model.rate).max() < 1e-5 * np.abs(model.rate).max()
+
+
+def test_coordinates_of_linear_models_that_compile_was_asked_for() -> None:
+    for settings, name in (({}, "A"), ({"cut": ["A"]}, "A"), ({"independent": ["C"]}, "C"),
+                           ({"cut": ["B"], "actuated": ["B"]}, "B")):
+        system = bc.compile(bc.load("four_bar"), backend="numpy", **settings)
+        model = bc.analyze.linearize(system, system.assemble(q={"A": 0.5}, u={"A": 1.0}), inputs=[], outputs=[])
+        assert model.states == (name, f"{name}.rate")
+    with pytest.raises(bc.ModelError, match=r"coordinates is a list of names; write \['A'\]"):
+        bc.analyze.linearize(system, system.assemble(), coordinates="A")
+
+
 ASSEMBLED: dict[str, tuple[str, dict[str, Any]]] = {
     "held": ("four_bar", {"q": {"A": 0.5}}), "nothing": ("four_bar", {}),
     "part of a guess": ("four_bar", {"guess": {"A": 0.5, "D": -2.0}}),

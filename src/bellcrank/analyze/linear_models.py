@@ -22,6 +22,7 @@ from bellcrank.analyze.minimal import (
     closed_states,
     driven_entries,
     force_arrays,
+    independent_names,
     length_scale,
     state_entries,
 )
@@ -56,7 +57,8 @@ class LinearModel:
     rate: Floats  #: xdot at the state itself: zero speeds and accelerations at an equilibrium
     y0: Floats  #: outputs at the state itself
     error: float  #: estimated error of what is found by differences, relative to the largest entry of a column; else 0
-    chart: Chart = field(repr=False)
+    chart: Chart = field(repr=False)  #: of the machine, or of that in which joints that were cut have coordinates
+    wide: KeptJoints | None = field(default=None, repr=False)  #: how that machine is related to this one
     #: which of [z; v] are states of the model; integrals of states of elements that nothing looks at are none
     kept: tuple[int, ...] = field(default=(), repr=False)
 
@@ -68,7 +70,8 @@ class LinearModel:
     @property
     def shapes(self) -> Floats:
         """N with u = N v: what all speeds of the machine do for those of the model, shape (nu, k)."""
-        return self.chart.basis(self.chart.q)
+        basis = self.chart.basis(self.chart.q)
+        return basis if self.wide is None else basis[self.wide.in_u]
 
     def nearby(self, x: npt.ArrayLike) -> State:
         """The closed state of the machine that x stands for."""
@@ -82,8 +85,10 @@ class LinearModel:
         q, left = self.chart.positions(given[None, :k])
         if left[0] > CLOSED:
             raise StateError("nearby: the loops do not close there; take a smaller x")
-        speeds = self.chart.speeds(q[0], self.state.u[list(self.chart.independent)] + given[k:])
-        return State(q[0], speeds, self.state.t)
+        trim = self.state if self.wide is None else self.wide.widened(self.state)
+        speeds = self.chart.speeds(q[0], trim.u[list(self.chart.independent)] + given[k:])
+        found = State(q[0], speeds, self.state.t)
+        return found if self.wide is None else self.wide.narrow(found)
 
     def to_control(self) -> Any:
         """The model as a named ``control.StateSpace``; needs the package `control`."""
@@ -119,9 +124,12 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     States of elements (`Mechanism.add_state`) are states of the model by their names; their integrals over time only
     where something looks at them.
 
-    `coordinates` names the independent joints; they are chosen if not given: the actuated ones or those of the plan
-    where they are well conditioned. Leading axes of the state are a batch of models with the same coordinates, those
-    of its first state (see `StateBatch`): ``models.A`` has shape (..., 2 k, 2 k).
+    `coordinates` names the independent joints, those at which a loop is cut included; they are chosen if not given: the
+    actuated ones, or those that the machine has if nobody says where to cut it, where they are well conditioned. About
+    an equilibrium, and along steady motions, eigenvalues and responses are the same in all coordinates; about another
+    state that moves they are those of deviations in these coordinates and in no others. Leading axes of the state are a
+    batch of models with the same coordinates, those of its first state (see `StateBatch`): ``models.A`` has shape
+    (..., 2 k, 2 k).
 
     Derivatives are exact (`System.derivatives`). Outputs that are functions of users, and machines that are too large
     or roll, are differentiated by extrapolated differences, accurate to about 1e-10 relative to the largest entry of a
@@ -134,30 +142,36 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     >>> model.A.round(6).tolist()
     [[0.0, 1.0], [-9.81, 0.0]]
     """
-    wanted = None if coordinates is None else driven_entries(system, coordinates, "linearize")
-    each, kept = closed_states(system, state, t, "linearize"), KeptJoints.of(system, tau, _cut_outputs(system, outputs))
+    each = closed_states(system, state, t, "linearize")
+    names = _coordinate_names(system, each, coordinates)
+    kept = KeptJoints.of(system, tau, _cut_outputs(system, outputs), names)
     machine = system if kept is None else kept.wide
-    forces = force_arrays(machine, tau)
+    forces, wanted = force_arrays(machine, tau), driven_entries(machine, names, "linearize")
     if not each.ndim:
         return without_integrals(model_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
-    if each.size and wanted is None:
-        first: State = each.item(0)
-        wanted = list(Chart.at(system, first.q, first.t).independent)
     every = np.broadcast_to(forces, (*each.shape, machine.nu))
     return StateBatch.of(each.shape, lambda index: without_integrals(model_about(
         system, kept, each[index], every[index], inputs, outputs, wanted, wrenches, each.size)))
 
 
+def _coordinate_names(system: System, each: npt.NDArray[np.object_], given: Sequence[str] | None) -> Sequence[str]:
+    """Names of the independent coordinates of models about some states: those given, or else those of the first."""
+    if isinstance(given, str):
+        raise ModelError(f"linearize: coordinates is a list of names; write [{given!r}]")
+    if given is not None or not each.size:
+        return given or ()
+    return independent_names(system, each.item(0))
+
+
 def model_about(system: System, kept: KeptJoints | None, trim: State, force: Floats, inputs: Sequence[str] | None,
-                outputs: Outputs, wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
-    """The model of a machine; where forces act along joints that were cut, by the machine in which these have
-    coordinates, in the same states."""
+                outputs: Outputs, wanted: Sequence[int], wrenches: Wrenches, states: int = 1) -> LinearModel:
+    """The model of a machine in the coordinates `wanted`; by the machine in which joints that were cut have
+    coordinates, in the same states, where there is one."""
     if kept is None:
         return linear_model(system, trim, force, inputs, outputs, wanted, wrenches, states)
-    chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
-    found = linear_model(kept.wide, kept.widened(trim), force, inputs, _widened_outputs(kept, outputs),
-                         [kept.in_u[v] for v in chart.independent], kept.wrenches(wrenches), states)
-    return replace(found, chart=chart, state=trim)
+    found = linear_model(kept.wide, kept.widened(trim), force, inputs, _widened_outputs(kept, outputs), wanted,
+                         kept.wrenches(wrenches), states)
+    return replace(found, wide=kept, state=trim)
 
 
 def _widened_outputs(kept: KeptJoints, outputs: Outputs) -> Outputs:

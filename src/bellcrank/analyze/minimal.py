@@ -21,12 +21,13 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system import assembly
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
+from bellcrank.system.usual_cut import handed_over, usual_plans
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
 __all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entries", "force_arrays",
-           "independent_speeds", "length_scale", "speed_labels", "state_entries", "with_laws"]
+           "independent_names", "independent_speeds", "length_scale", "speed_labels", "state_entries", "with_laws"]
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
@@ -189,12 +190,28 @@ def independent_speeds(system: System, q: Floats, t: float, held: Sequence[int] 
             raise ModelError(f"{system.model.name!r} cannot be described by {names} in this position: it needs {k} "
                              "speeds that determine all others")
         return [int(v) for v in wanted]
-    drives = sorted({v for name in system.model.options.actuated if name not in system.model.tree.cut_names
-                     for v in system.model.configuration.speed_entries(name)})
-    for candidate in (drives, system.plans.general().independent):
+    for candidate in (sorted(_entries(system, system.model.options.actuated)), system.plans.general().independent):
         if quality(candidate) > _GOOD:
             return [int(v) for v in candidate]
     return _pivoted(basis, free)
+
+
+def independent_names(system: System, state: State) -> tuple[str, ...]:
+    """Names of the speeds that determine all others in one state if nobody says which: those that `compile` was asked
+    to have, or those of the machine cut as usual, so that they do not depend on where its loops are cut."""
+    options, usual = system.model.options, usual_plans(system.plans, alike=False)
+    own = independent_speeds(system, state.q, state.t)
+    if usual is not None and not set(own) <= _entries(system, (*options.actuated, *options.independent)):
+        there = handed_over(usual, system.plans, state)
+        system = type(system)(usual.kernels, usual)
+        own = independent_speeds(system, there.q, there.t)
+    return tuple(system.speed_names[v] for v in own)
+
+
+def _entries(system: System, joints: Iterable[str]) -> set[int]:
+    """Speeds of some joints, or coordinates, that have places in u."""
+    configuration, cut = system.model.configuration, system.model.tree.cut_names
+    return {v for name in joints if configuration.split(name)[0] not in cut for v in configuration.speed_entries(name)}
 
 
 def _pivoted(basis: Floats, free: npt.NDArray[np.int64]) -> list[int]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.linear_models import LinearModel, model_about, without_integrals
-from bellcrank.analyze.minimal import closed_states, force_arrays, state_entries
+from bellcrank.analyze.minimal import closed_states, driven_entries, force_arrays, independent_names, state_entries
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
 from bellcrank.errors import StateError
@@ -98,19 +98,22 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
     >>> bc.analyze.modes(pendulum, bc.analyze.equilibrium(pendulum)).frequencies.round(4)
     array([0.4266, 1.1441])
     """
-    each, kept = closed_states(system, state, t, "modes"), KeptJoints.of(system, tau)
-    forces = force_arrays(system if kept is None else kept.wide, tau)
-    if not each.ndim:
-        return _modes_at(system, kept, each.item(), forces, damped, wrenches)
-    every = np.broadcast_to(forces, (*each.shape, forces.shape[-1]))
-    return StateBatch.of(each.shape, lambda index: _modes_at(system, kept, each[index], every[index], damped, wrenches,
-                                                             each.size))
+    each = closed_states(system, state, t, "modes")
+
+    def at(index: tuple[int, ...]) -> Modes:
+        one: State = each[index]
+        names = independent_names(system, one)
+        kept = KeptJoints.of(system, tau, names)
+        machine = system if kept is None else kept.wide
+        forces = np.broadcast_to(force_arrays(machine, tau), (*each.shape, machine.nu))[index]
+        return _modes_of(model_about(system, kept, one, forces, (), (), driven_entries(machine, names, "modes"),
+                                     wrenches, each.size), system, damped)
+
+    return StateBatch.of(each.shape, at) if each.ndim else at(())
 
 
-def _modes_at(system: System, kept: KeptJoints | None, state: State, tau: Floats, damped: bool, wrenches: Wrenches,
-              states: int = 1) -> Modes:
-    """The modes about one of so many states."""
-    model = model_about(system, kept, state, tau, (), (), None, wrenches, states)
+def _modes_of(model: LinearModel, system: System, damped: bool) -> Modes:
+    """The modes by a linear model."""
     k = len(model.chart.independent)
     trim = model.state
     basis = model.shapes
@@ -119,7 +122,7 @@ def _modes_at(system: System, kept: KeptJoints | None, state: State, tau: Floats
     stiffness, damping = -mass @ model.A[k:, :k], -mass @ model.A[k:, k:]
     _check(system, model, mass, stiffness)
     shapes: npt.NDArray[np.complex128] | Floats
-    moving = [i for i, v in enumerate(model.chart.independent) if v not in state_entries(system)]
+    moving = [i for i, v in enumerate(model.chart.independent) if v not in state_entries(model.chart.system)]
     if damped:
         values, shapes = _damped(model, k)
     else:  # states of elements stay as they are

@@ -22,7 +22,8 @@ from bellcrank.topology.tree import wrench_order
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_places", "force_rows", "named", "wrench_rows"]
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_entries", "force_places", "force_rows", "named",
+           "wrench_rows"]
 
 
 class Named(Sequence[Number]):
@@ -147,7 +148,7 @@ class Drive:
             out: list[Any] = [0.0] * size
             for joint, value in answer.items():
                 try:
-                    places = _entries(system, starts, joint)
+                    places = force_entries(system, starts, joint)
                 except BellcrankError as error:
                     raise ModelError(f"control: {error}") from None
                 values = list(value) if np.ndim(value) or isinstance(value, (list, tuple)) else [value]
@@ -238,7 +239,7 @@ class Drive:
             return rows
         places, size = force_places(system, self.cuts)
         if isinstance(answer, Mapping):
-            values = by_name("control", answer, lambda key: _entries(system, places, key), size)
+            values = by_name("control", answer, lambda key: force_entries(system, places, key), size)
         else:
             values = np.asarray(answer, dtype=float)
             if values.shape[-1:] != (system.nu,):
@@ -272,7 +273,7 @@ def force_rows(system: Machine, tau: Any, count: int, cuts: tuple[str, ...] = ()
     """Joint forces (count or 1, nu), and behind them those of closing joints."""
     places, size = force_places(system, cuts)
     if isinstance(tau, Mapping):
-        given = by_name("tau", tau, lambda key: places.get(key) or system.model.configuration.speed_entries(key), size)
+        given = by_name("tau", tau, lambda key: force_entries(system, places, key), size)
         return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
     rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
     rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
@@ -299,7 +300,7 @@ def force_places(system: Machine, cuts: Sequence[str]) -> tuple[dict[str, list[i
     return out, at
 
 
-def _entries(system: Machine, places: Mapping[str, list[int]], key: str) -> list[int]:
+def force_entries(system: Machine, places: Mapping[str, list[int]], key: str) -> list[int]:
     """Where forces of a joint, or of one of its speeds, are."""
     return places.get(key) or system.model.configuration.speed_entries(key)
 

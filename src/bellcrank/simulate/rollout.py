@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import by_name
+from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.simulate.control import force_entries, force_places
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fields import output_values
@@ -19,7 +20,7 @@ from bellcrank.simulate.machine import Code, packed
 from bellcrank.simulate.moreau import stiffened
 from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
-from bellcrank.simulate.setup import Setup
+from bellcrank.simulate.setup import Setup, forced_cuts
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
@@ -76,33 +77,42 @@ class Rollout:
         self._kind = STEPPERS[setup.stepper]
         assert setup.step is not None
         self._h, self._steps = setup.step, 0
+        self._cuts: tuple[str, ...] = ()  #: joints that close loops on which forces act
         self._equations = self._made(self.system, setup.count, setup.tau)
         backend = self._equations.backend
         self._device = backend.foreign()
-        width = width_of(self._kind, backend, setup.count) if self._device is None else backend.lanes()
-        plan = self._equations.first_plan(setup.y0[0, :self.system.nq], setup.start)
+        self._width = width_of(self._kind, backend, setup.count) if self._device is None else backend.lanes()
+        self._plan = self._equations.first_plan(setup.y0[0, :self.system.nq], setup.start)
         places = self._equations.places if isinstance(self._equations, ContactEquations) else 0
         self._slots = max(min(places, SLOTS), 1)  #: places that may be near at the same time
-        self._stepper = self._made_stepper(self._equations.code(plan, width))
-        self._width, self._code = width, self._stepper.code
-        self._others: dict[Any, FixedStepper] = {}  #: of other plans, by their keys
+        self._begin()
         self._float = np.float64 if self._code.real == "double" else np.float32
-        whole = np.zeros((self.count, self._code.sizes["inputs"]))
-        for name, rows in self._equations.inputs(np.arange(self.count)).items():
-            whole[:, self._code.inputs[name]:self._code.inputs[name] + rows.shape[1]] = rows
-        self._y, self._given = (self._place(packed(x, width)) for x in (setup.y0, whole))
-        self._done = self._place(np.zeros((len(self._y), 1, width)))
+        self._y, self._given = (self._place(packed(x, self._width)) for x in (setup.y0, self._inputs()))
+        self._done = self._place(np.zeros((len(self._y), 1, self._width)))
         self._nowhere = self._place(np.zeros((len(self._y), 1, 1, 1)))
         self._alive = self._place(np.ones(self.count), bool)
 
     def __repr__(self) -> str:
         return f"<Rollout of {self.system.model.name!r}: {self.count} states, t = {self.t:.6g} s>"
 
+    def _begin(self) -> None:
+        """Compile the steps, for the plan that there is."""
+        self._stepper = self._made_stepper(self._equations.code(self._plan, self._width))
+        self._code = self._stepper.code
+        self._others: dict[Any, FixedStepper] = {}  #: of other plans, by their keys
+
+    def _inputs(self) -> Floats:
+        """Forces, parameters and the like of all states, (states, inputs)."""
+        whole = np.zeros((self.count, self._code.sizes["inputs"]))
+        for name, rows in self._equations.inputs(np.arange(self.count)).items():
+            whole[:, self._code.inputs[name]:self._code.inputs[name] + rows.shape[1]] = rows
+        return whole
+
     def _made(self, system: Machine, count: int, tau: Any) -> Equations:
         if self._kind.name == "moreau":
             stiff, added = stiffened(system, self._h)
-            return ContactEquations(added, stiff, (count,), tau, None, separate=True)
-        return Equations(system, (count,), tau, None, separate=self._kind.tableau is None)
+            return ContactEquations(added, stiff, (count,), tau, None, separate=True, cuts=self._cuts)
+        return Equations(system, (count,), tau, None, separate=self._kind.tableau is None, cuts=self._cuts)
 
     def _made_stepper(self, code: Code) -> FixedStepper:
         if not isinstance(self._equations, ContactEquations):
@@ -154,7 +164,8 @@ class Rollout:
     # -- what can be done ---------------------------------------------------------------------------
     def step(self, tau: Any = None, steps: int = 1) -> None:
         """Take steps with joint forces tau (states, nu) or (nu,), held meanwhile; without, with those of before. A
-        mapping {joint or "joint.coordinate": values} is zero where nothing is said."""
+        mapping {joint or "joint.coordinate": values} is zero where nothing is said; it may name joints at which loops
+        are cut, each of which costs a compilation the first time that it is named."""
         if tau is not None:
             self._push(tau)
         self._stepper.advance(self._y, self._given, self._done, self._nowhere, self._setup.start, self._h, self._steps,
@@ -165,14 +176,19 @@ class Rollout:
         self._steps += steps
 
     def _push(self, tau: Any) -> None:
-        nu, place = self.system.nu, self._code.inputs["tau"]
+        if isinstance(tau, Mapping):
+            self._let_act(tau)
+        nu, (places, size) = self.system.nu, force_places(self.system, self._cuts)
         if isinstance(tau, Mapping):
             named = {name: self._numbers(value) for name, value in tau.items()}
-            tau = by_name("rollout: tau", named, self.system.model.configuration.speed_entries, nu)
+            tau, nu = by_name("rollout: tau", named, lambda key: force_entries(self.system, places, key), size), size
         if self._device is None or not self._device.holds(tau):
             tau = self._place(np.asarray(tau, dtype=float))
         if tau.shape not in ((nu,), (self.count, nu)):
-            raise StateError(f"rollout: tau must have the shape {(self.count, nu)} or {(nu,)}, got {tau.shape}")
+            raise StateError(f"rollout: tau must have the shape {(self.count, self.system.nu)} or "
+                             f"{(self.system.nu,)}, got {tau.shape}")
+        place = self._code.inputs["tau"]
+        self._given[:, place + nu:place + size] = 0.0
         into = self._given[:, place:place + nu].transpose(0, 2, 1)  # (blocks, lanes, nu)
         if tau.ndim == 1:
             into[...] = tau
@@ -181,6 +197,19 @@ class Rollout:
         into[:whole] = tau[:whole * self._width].reshape(whole, self._width, nu)
         if whole * self._width < self.count:
             into[whole, :self.count - whole * self._width] = tau[whole * self._width:]
+
+    def _let_act(self, tau: Mapping[str, Any]) -> None:
+        """Compile the steps with forces of the joints that close loops among those named; what states carry stays."""
+        more = tuple(name for name in forced_cuts(self.system, tau) if name not in self._cuts)
+        if not more:
+            return
+        given, first = self._given, force_places(self.system, self._cuts)[1]
+        self._cuts = (*self._cuts, *more)
+        size = force_places(self.system, self._cuts)[1]
+        self._equations = self._made(self.system, self.count, np.zeros((1, size)))
+        self._begin()
+        self._given = self._place(packed(self._inputs(), self._width))
+        self._given[:, size:] = given[:, first:]
 
     def reset(self, which: Any, state: Any) -> None:
         """Let some states (numbers or a mask) begin anew from (q, u), given for each or the same for all; loops must be
@@ -257,7 +286,7 @@ class Rollout:
             self._others[plan.key] = self._made_stepper(self._equations.code(plan, self._width))
         self._go_on(self._others[plan.key], chosen, done, steps)
         if 2 * len(chosen) > self.count:
-            self._stepper = self._others[plan.key]  # most states are where it serves
+            self._plan, self._stepper = plan, self._others[plan.key]  # most states are where it serves
 
     def _go_on(self, stepper: FixedStepper, chosen: Ints, done: Ints, steps: int) -> None:
         """Go on with some states by this stepper, as far as it serves."""
@@ -275,16 +304,17 @@ class Rollout:
     def _alone(self, chosen: Ints, done: Ints, steps: int) -> None:
         """Let the CPU do it, through singular positions if need be; who cannot go on is told of."""
         y, given = (self._numbers(self._lanes(x, chosen, 1))[:, :, 0].astype(float) for x in (self._y, self._given))
-        tau = given[:, self._code.inputs["tau"]:self._code.inputs["tau"] + self.system.nu]
+        start = self._code.inputs["tau"]
+        tau = given[:, start:start + force_places(self.system, self._cuts)[1]]
         for already in np.unique(done[chosen]).tolist():
             some = np.flatnonzero(done[chosen] == already)
             equations = self._made(self._single(chosen[some]), len(some), tau[some])
-            start = self.t + already * self._h
+            begun = self.t + already * self._h
             if isinstance(equations, ContactEquations):
                 equations.handed_on[:] = given[some, self._carried:]
-                run: FixedRun = RigidRun(equations, self._kind, y[some], start, self._h)
+                run: FixedRun = RigidRun(equations, self._kind, y[some], begun, self._h)
             else:
-                run = FixedRun(equations, self._kind, y[some], start, self._h)
+                run = FixedRun(equations, self._kind, y[some], begun, self._h)
             run.advance(steps - already, _NEVER)
             run.bring_back()
             y[some] = run.y

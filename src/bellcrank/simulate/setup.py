@@ -27,7 +27,7 @@ from bellcrank.simulate.stops import Stop
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Setup"]
+__all__ = ["Setup", "forced_cuts"]
 
 #: what may be said of closing: loops in position and velocity after every step; dependent speeds from independent
 #: ones in every evaluation, positions left alone; nothing
@@ -281,9 +281,15 @@ def _cuts(system: Machine, drive: Drive | None, tau: Any) -> tuple[str, ...]:
         return ()
     if drive is not None and not drive.traced:
         return tuple(n for n in known if _measurable(system, n))
-    keys = drive.keys(system, known) if drive is not None else tau if isinstance(tau, Mapping) else ()
-    used = tuple(n for n in known if any(n in (key, str(key).rpartition(".")[0]) for key in keys))
-    return used
+    return forced_cuts(system, drive.keys(system, known) if drive is not None else tau)
+
+
+def forced_cuts(system: Machine, keys: Any) -> tuple[str, ...]:
+    """Joints that close loops among those that forces are given for: joints or coordinates by name, as a mapping or a
+    sequence; none of an array."""
+    named = {*map(str, keys)} if isinstance(keys, (Mapping, tuple)) else set()
+    named |= {key.rpartition(".")[0] for key in named}
+    return tuple(name for name in closing_joints(system) if name in named)
 
 
 def _measurable(system: Machine, joint: str) -> bool:

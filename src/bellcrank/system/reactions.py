@@ -67,7 +67,7 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
 def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlans | None:
     """The machine that says how joints share loads which mechanics leaves open: that cut as usual, so that nobody sees
     where loops are cut. None if it is this one, or if everything is determined."""
-    usual = usual_plans(plans)
+    usual = usual_plans(plans, alike=False)
     try:
         return usual if usual is not None and plans.first(q, t).redundant else None
     except AssemblyError:  # closed nowhere

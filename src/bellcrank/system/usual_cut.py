@@ -26,23 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["handed_over", "usual_plans"]
 
 
-def usual_plans(plans: LoopPlans) -> LoopPlans | None:
-    """The machine cut as the description alone has it; None if this is it, or if its loops were opened, joints locked
-    or bodies taken out of it. Cost: that of building a tree, once."""
+def usual_plans(plans: LoopPlans, alike: bool = True) -> LoopPlans | None:
+    """The machine cut as the description alone has it; None if this is it (`alike`: or if it has the same coordinates,
+    though plans of its loops may be others), or if its loops were opened, joints locked or bodies taken out of it.
+    Cost: that of building a tree, once."""
     model = plans.model
     if not (model.options.chosen and model.tree.looped) or model.released or model.locked or model.absent or model.pins:
         return None
 
-    def made() -> Kernels | None:
+    def made() -> Kernels:
         mechanism, cut = with_carriers(model.described)
-        tree = build_tree(mechanism, cut=cut)
-        if tree.cut_names == model.tree.cut_names:
-            return None
         options = replace(model.options, actuated=(), independent=(), chosen=False)
-        return Kernels(replace(model, mechanism=mechanism, tree=tree, options=options, near=None), plans.kernels.maker)
+        return Kernels(replace(model, mechanism=mechanism, tree=build_tree(mechanism, cut=cut), options=options,
+                               near=None), plans.kernels.maker)
 
     kernels = plans.kernels.kept("usual cut", made)
-    if kernels is None:
+    if alike and kernels.model.tree.cut_names == model.tree.cut_names:
         return None
     return type(plans)(kernels.for_model(replace(kernels.model, values=model.values)))
 
