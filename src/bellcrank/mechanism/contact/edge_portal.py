@@ -25,6 +25,8 @@ Farthest = Callable[[Vector], Vector]
 _FOUND, _MOVED = 5, 8
 #: squared part of the bodies' size below which points are the same
 _SAME = 1e-12
+#: and by which one lies beyond others
+_THERE = 1e-20
 #: the part of a volume by which a point may lie beside it
 _ABOUT = 1e-6
 
@@ -165,13 +167,23 @@ def _portal(inside: Vector, farthest: Callable[[Vector], Support], moved: int = 
         normal = (one.apart - inside).cross(two.apart - inside)
         three = _either(0.5, settled, three, farthest(normal))
     for _ in range(moved):
-        normal = (two.apart - one.apart).cross(three.apart - one.apart)
-        normal = normal * select_less(normal.dot(one.apart - inside), 0.0, -1.0, 1.0)
-        four = farthest(normal)
-        across = four.apart.cross(inside)
-        a, b, c = (p.apart.dot(across) for p in (one, two, three))
-        keep = _either(0.0, a, _either(0.0, b, four, one), _either(0.0, c, one, four))
-        second = _either(0.0, a, two, _either(0.0, c, four, two))
-        third = _either(0.0, a, _either(0.0, b, three, four), three)
-        one, two, three = keep, second, third
+        one, two, three = _outer(one, two, three, inside, farthest)
     return one, two, three
+
+
+def _outer(one: Support, two: Support, three: Support, inside: Vector, farthest: Callable[[Vector], Support]
+           ) -> tuple[Support, Support, Support]:
+    """A portal farther out; the same one if no point lies beyond it: of one that is there already, rounding would say
+    which point it takes the place of."""
+    normal = (two.apart - one.apart).cross(three.apart - one.apart)
+    normal = normal * select_less(normal.dot(one.apart - inside), 0.0, -1.0, 1.0)
+    four = farthest(normal)
+    beyond = normal.dot(four.apart - one.apart)
+    size = _THERE * (one.apart.dot(one.apart) + inside.dot(inside)) * normal.dot(normal)
+    moves = select_less(size, beyond * beyond, 1.0, 0.0)
+    across = four.apart.cross(inside)
+    a, b, c = (p.apart.dot(across) for p in (one, two, three))
+    keep = _either(0.0, a, _either(0.0, b, four, one), _either(0.0, c, one, four))
+    second = _either(0.0, a, two, _either(0.0, c, four, two))
+    third = _either(0.0, a, _either(0.0, b, three, four), three)
+    return _either(0.5, moves, keep, one), _either(0.5, moves, second, two), _either(0.5, moves, third, three)

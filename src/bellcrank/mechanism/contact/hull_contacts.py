@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from bellcrank.mechanism.contact.box_contacts import points_box
 from bellcrank.mechanism.contact.cylinder_contacts import (
     and_nearest,
+    beside_cylinder,
     either_side,
     end_toward,
     in_cylinder,
@@ -29,7 +30,7 @@ from bellcrank.mechanism.contact.face_crossings import (
     unless_known,
 )
 from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge, counted
-from bellcrank.mechanism.contact.least_ways import Bend, best_way, farthest_of_cylinder, settled_across
+from bellcrank.mechanism.contact.least_ways import LEVEL, Bend, best_way, farthest_of_cylinder, settled_across
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.sphere_contacts import nearest_face
 from bellcrank.mechanism.contact.touch import (
@@ -236,14 +237,14 @@ def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: S
         share = select_less(-aim.dot(place.normal), 1.0 - _SAME_FACE, 0.0, 1.0)
         places.append(counted(place.point, place.normal, place.depth, share, far))
     line = FaceEdge(first.origin, first.z, 0.5 * cylinder.length)
-    end = end_toward(cylinder, first, way, _farthest(hull, second)(-way))
+    near = _part_toward(hull, second, -way)
+    end = end_toward(cylinder, first, way, near)
     for edge, there in edges:
         found = [side_on_line(line, cylinder.radius, edge, way, soft, far),
                  *rim_on_edge(cylinder, end, edge, way, soft, far)]
         places += [counted(t.point, t.normal, t.depth, t.share * there, far)
                    for t in no_deeper(found, least, soft, far)]
-    mine, _ = farthest_of_cylinder(first.origin, first.z, cylinder.radius, 0.5 * cylinder.length, way)
-    return and_nearest(places, way, least, mine - way * (0.5 * least), far)
+    return and_nearest(places, way, least, beside_cylinder(cylinder, first, way, near) - way * (0.5 * least), far)
 
 
 def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame
@@ -268,11 +269,23 @@ def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Poin
     middle = _middle(hull, second)
     guess, _, _ = portal_between(first.origin, lambda n: farthest(n)[0], middle, _farthest(hull, second), _FINER)
     edges = _edges_toward(hull, second, -guess)
-    ways = [guess, first.z * select_less(first.z.dot(guess), 0.0, -1.0, 1.0),
-            -_face_toward(hull, second, -guess).normal, beside(_farthest(hull, second)(-guess), first.z)]
+    ways = [guess, first.z, -first.z, -_face_toward(hull, second, -guess).normal,
+            beside(_farthest(hull, second)(-guess), first.z)]
     for edge, _ in edges:
         ways += [either_side(first.z.cross(edge.way), guess, guess), beside(edge.middle, edge.way)]
     return (*best_way(ways, overlap), edges)
+
+
+def _part_toward(hull: Points, at: ShapeFrame, way: Vector) -> Vector:
+    """The corner farthest along a direction; of an edge or a face that is, its middle."""
+    x, y, z = (axis.dot(way) for axis in at.axes)
+    farthest, scale = _reach(hull, at, way), 1.0 / (LEVEL * _extent(hull))
+    total = Vector.zero()
+    count: Number = 0.0
+    for a, b, c in hull.corners:
+        weight = maximum(1.0 - (farthest - (a * x + b * y + c * z)) * scale, 0.0)
+        total, count = total + Vector(a, b, c) * weight, count + weight
+    return at.point(*(total * (1.0 / count)))
 
 
 def _reach(hull: Points, at: ShapeFrame, n: Vector) -> Number:
