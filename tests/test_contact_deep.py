@@ -121,3 +121,42 @@ def test_no_overlap_is_missed(one: Any, other: Any) -> None:
     inside, outside = np.array(depth) > 1e-9, np.array(depth) < -1e-9
     assert inside.sum() > 500 and outside.sum() > 200
     assert (found[inside] > 0.49 * np.array(depth)[inside]).all() and (found[outside] <= 1e-12).all()
+
+
+def soft_ball() -> bc.System:
+    m = bc.Mechanism("soft")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("ball", bc.Inertia(2.0, (0, 0, 0), (0.01, 0.01, 0.01))))
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision")
+    m.add_contact("floor", m.ground, "ball", stiffness=300.0)
+    return bc.compile(m, backend="numpy")
+
+
+def test_a_run_goes_on_where_another_ended() -> None:
+    """Deeper than what may be a start: as arrays, as the result, and as the result of the same machine made anew."""
+    system, whole = soft_ball(), 0.3
+    start = system.neutral()
+    start[6] = 0.1
+    first = system.simulate((start, np.zeros(6)), 0.5 * whole, step=5e-3)
+    q, u = first.q.values[-1], first.u.values[-1]
+    assert 0.1 - q[6] > 0.06  # more than a quarter of the ball
+    at_once = system.simulate((start, np.zeros(6)), whole, step=5e-3)
+    for made, state in ((system, (q, u)), (system, first), (soft_ball(), first), (system, first.isel(time=[-1]))):
+        on = made.simulate(state, 0.5 * whole, step=5e-3)
+        np.testing.assert_allclose(on.q.values[-1], at_once.q.values[-1], atol=1e-12)
+    assert float(on.time[0]) == 0.5 * whole
+    for made, deeper in ((system, q - 1e-3 * np.eye(7)[6]), (soft_ball(), q)):  # what no run of this system has left
+        with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0\.\d+ m"):
+            made.simulate((deeper, u), 0.01, step=5e-3)
+
+
+def test_a_result_of_another_machine_is_no_excuse() -> None:
+    """The same coordinates without contact: what overlaps then is a mistake, and named."""
+    m = bc.Mechanism("soft")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("ball", bc.Inertia(2.0, (0, 0, 0), (0.01, 0.01, 0.01))))
+    fallen = bc.compile(m, backend="numpy").simulate((soft_ball().neutral(), np.zeros(6)), 0.01, step=5e-3)
+    with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0\.1\d* m"):
+        soft_ball().simulate(fallen, 0.01, step=5e-3)
+    pendulum = bc.compile(bc.load("pendulum"))
+    with pytest.raises(StateError, match=r"has other coordinates \(free\.qw.*than 'pendulum'"):
+        pendulum.simulate(fallen, 0.01)
