@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 from scipy.spatial.transform import Rotation
 
 import bellcrank as bc
 from bellcrank.errors import StateError
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
+from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import ShapeFrame
 from bellcrank.spatial import Vector
 
@@ -92,3 +95,68 @@ def test_what_is_apart_does_not_touch(one: Any, other: Any, shift: tuple[float, 
     """Along axes of symmetry the ray that looks for a way out goes through corners."""
     for sign in (-1.0, 1.0):
         assert deepest(one, other, sign * np.array([shift]), turn[None])[0] <= 0.0
+
+
+def turned_about_axes() -> np.ndarray:
+    """The 24 turns by which a cube stays what it is."""
+    signed = [np.eye(3)[list(p)] * signs for p in permutations(range(3)) for signs in product((1.0, -1.0), repeat=3)]
+    return np.array([turn for turn in signed if np.linalg.det(turn) > 0.0])
+
+
+@pytest.mark.parametrize(("one", "other"), [(TETRAHEDRON, TETRAHEDRON), (octahedron(0.15), octahedron(0.15)),
+                                            (octahedron(0.15), TETRAHEDRON), (bc.Box((0.2, 0.1, 0.3)), TETRAHEDRON)])
+def test_no_overlap_is_missed(one: Any, other: Any) -> None:
+    """Item 4, in poses that are symmetric (through edges and corners of both) and in any others: beside the hull of
+    the difference. No overlap counts for less than half of what it is."""
+    rng = np.random.default_rng(5)
+    rows = [np.array(corners_of(s)) if isinstance(s, bc.Box) else np.array(s.vertices) for s in (one, other)]
+    turns = np.concatenate([turned_about_axes(), Rotation.random(16, random_state=rng).as_matrix()])
+    shifts = np.concatenate([rng.integers(-4, 5, (24, 60, 3)) * rng.choice([0.05, 0.025, 1e-3], (24, 60, 1)),
+                             rng.uniform(-0.2, 0.2, (16, 60, 3))])
+    depth = []
+    for turn, shift in zip(turns, shifts, strict=True):
+        planes = ConvexHull((rows[0][:, None] - rows[1][None] @ turn.T).reshape(-1, 3)).equations
+        depth.append(-(shift @ planes[:, :3].T + planes[:, 3]).max(axis=1))
+    found = deepest(one, other, shifts.reshape(-1, 3), np.repeat(turns, 60, axis=0)).reshape(40, 60)
+    inside, outside = np.array(depth) > 1e-9, np.array(depth) < -1e-9
+    assert inside.sum() > 500 and outside.sum() > 200
+    assert (found[inside] > 0.49 * np.array(depth)[inside]).all() and (found[outside] <= 1e-12).all()
+
+
+def soft_ball() -> bc.System:
+    m = bc.Mechanism("soft")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("ball", bc.Inertia(2.0, (0, 0, 0), (0.01, 0.01, 0.01))))
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision")
+    m.add_contact("floor", m.ground, "ball", stiffness=300.0)
+    return bc.compile(m, backend="numpy")
+
+
+def test_a_run_goes_on_where_another_ended() -> None:
+    """Deeper than what may be a start: as arrays, as the result, and as the result of the same machine made anew."""
+    system, whole = soft_ball(), 0.3
+    start = system.neutral()
+    start[6] = 0.1
+    first = system.simulate((start, np.zeros(6)), 0.5 * whole, step=5e-3)
+    q, u = first.q.values[-1], first.u.values[-1]
+    assert 0.1 - q[6] > 0.06  # more than a quarter of the ball
+    at_once = system.simulate((start, np.zeros(6)), whole, step=5e-3)
+    for made, state in ((system, (q, u)), (system, first), (soft_ball(), first), (system, first.isel(time=[-1]))):
+        on = made.simulate(state, 0.5 * whole, step=5e-3)
+        np.testing.assert_allclose(on.q.values[-1], at_once.q.values[-1], atol=1e-12)
+    assert float(on.time[0]) == 0.5 * whole
+    for made, deeper in ((system, q - 1e-3 * np.eye(7)[6]), (soft_ball(), q)):  # what no run of this system has left
+        with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0\.\d+ m"):
+            made.simulate((deeper, u), 0.01, step=5e-3)
+
+
+def test_a_result_of_another_machine_is_no_excuse() -> None:
+    """The same coordinates without contact: what overlaps then is a mistake, and named."""
+    m = bc.Mechanism("soft")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("ball", bc.Inertia(2.0, (0, 0, 0), (0.01, 0.01, 0.01))))
+    fallen = bc.compile(m, backend="numpy").simulate((soft_ball().neutral(), np.zeros(6)), 0.01, step=5e-3)
+    with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0\.1\d* m"):
+        soft_ball().simulate(fallen, 0.01, step=5e-3)
+    pendulum = bc.compile(bc.load("pendulum"))
+    with pytest.raises(StateError, match=r"has other coordinates \(free\.qw.*than 'pendulum'"):
+        pendulum.simulate(fallen, 0.01)

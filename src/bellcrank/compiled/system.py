@@ -168,6 +168,7 @@ class System(Machine):
         """The motion from a state over `duration` seconds, as an `xarray.Dataset` with names and units.
 
         `state` is what `assemble` returns, or (q, u); leading axes are a batch, run side by side in lanes and threads.
+        Or it is the result of another run, which goes on where it ended.
 
         `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
         springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol`:
@@ -201,6 +202,7 @@ class System(Machine):
         True
         """
         from bellcrank.simulate.fields import check_outputs
+        from bellcrank.simulate.going_on import remember_end
         from bellcrank.simulate.run import simulate  # a quarter of what importing all takes, and not all simulate
 
         if outputs is not None:
@@ -209,6 +211,7 @@ class System(Machine):
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
                         threads=threads, closing=closing, sensitivities=sensitivities,
                         streamed=outputs if file is not None else None)
+        remember_end(self, made)
         return made.with_outputs(outputs) if outputs and file is None else made
 
     # -- calls and costs ------------------------------------------------------------------------

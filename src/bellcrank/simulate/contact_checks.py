@@ -16,6 +16,7 @@ from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
 from bellcrank.mechanism.joints import Joint, Revolute
 from bellcrank.simulate.fields import turns
+from bellcrank.simulate.going_on import where_runs_ended
 from bellcrank.spatial import Vector
 from bellcrank.system.contact_states import contact_states
 from bellcrank.system.force_elements import machine_view, with_values
@@ -33,7 +34,8 @@ STRIDE = 0.5
 
 
 def check_contacts(system: Machine, stepper: str, y: Floats, t: float) -> None:
-    """Refuse rigid contacts without the method for them, and shapes that overlap; with names and depths."""
+    """Refuse rigid contacts without the method for them, and shapes that overlap, with names and depths; but for what
+    runs of this machine have ended with."""
     tree = system.model.tree
     if tree.contacts and stepper != "moreau":
         raise ModelError(f"simulate: contact {tree.contacts[0].name!r} is rigid (it has no stiffness), which needs "
@@ -41,16 +43,25 @@ def check_contacts(system: Machine, stepper: str, y: Floats, t: float) -> None:
     pairs: list[ContactPair] = [p for p in (*tree.pairs, *tree.contacts) if isinstance(p, ContactPair)]
     if not pairs:
         return
-    deep = []
-    for pair, depth in zip(pairs, _depths(system, y[..., :system.nq], t), strict=True):
-        size = min(_size(pair.first_shape), _size(pair.second_shape))
-        if depth > (RIGID if isinstance(pair.material, Unyielding) else SOFT) * size:
-            deep.append((float(depth), pair.name))
+    deep = _too_deep(system, pairs, y[:, :system.nq], t)
+    if deep:  # unless a run has left it so
+        known = where_runs_ended(system, y[:, :system.nq])
+        deep = _too_deep(system, pairs, y[~known, :system.nq], t) if not known.all() else []
     if deep:
         named = ", ".join(f"{name!r} by {depth:.3g} m" for depth, name in sorted(deep, reverse=True)[:6])
         more = f" and {len(deep) - 6} more" if len(deep) > 6 else ""
         raise StateError(f"simulate: shapes of contacts overlap at the start: {named}{more}; begin with the bodies "
                          "apart, or leave out contacts that are not meant (add_contacts(..., exclude=...))")
+
+
+def _too_deep(system: Machine, pairs: list[ContactPair], q: Floats, t: float) -> list[tuple[float, str]]:
+    """Depths and names of contacts whose shapes overlap by more than they may, in any of the states."""
+    deep = []
+    for pair, depth in zip(pairs, _depths(system, q, t), strict=True):
+        size = min(_size(pair.first_shape), _size(pair.second_shape))
+        if depth > (RIGID if isinstance(pair.material, Unyielding) else SOFT) * size:
+            deep.append((float(depth), pair.name))
+    return deep
 
 
 def _depths(system: Machine, q: Floats, t: float) -> Floats:

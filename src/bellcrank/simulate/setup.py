@@ -20,6 +20,7 @@ from bellcrank.simulate.control import Drive, drive_of, force_rows, on_bodies, w
 from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS
+from bellcrank.simulate.going_on import last_state
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
@@ -98,7 +99,7 @@ class Setup:
                              "grow: take closing='velocity' or 'position', or another method")
         fixed = kind is not None and not kind.adaptive
         length = positive("duration", duration)
-        q, u, t, batch = _states(system, state)
+        q, u, t, batch = _states(system, last_state(system, state))
         for name, value in (("rtol", rtol), ("atol", atol)):
             positive(name, value)
         h = positive("step", 1e-3 if step is None and fixed else step) if fixed or step is not None else None
@@ -328,7 +329,8 @@ def _states(system: Machine, state: Any) -> tuple[Floats, Floats, float, tuple[i
         if len(state) > 2:
             t = float(state[2])
     except (TypeError, IndexError, KeyError, ValueError):
-        raise StateError("simulate: the state must be what assemble() returns, or (q, u)") from None
+        raise StateError("simulate: the state must be what assemble() returns, (q, u), or a result to go on from") \
+            from None
     if not np.isfinite(t):
         raise StateError(f"simulate: the time {t} of the state is not finite")
     q, u = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")

@@ -91,7 +91,7 @@ def capsule_cylinder(capsule: Capsule, first: ShapeFrame, cylinder: Cylinder, se
         ends.append(0.5 * (low + high))
         before, after = slope(low), slope(high)
         steep = maximum(after - before, _LEVEL)
-        crossing = clamp(low - (high - low) * before / steep, low, high)
+        crossing = clamp(low - (high - low) * before / steep, -half, half)
     narrow = select_less(ends[1] - ends[0], 4.0 * capsule.length * 0.5**_HALVED, 1.0, 0.0)
     at = select_less(0.5, narrow, crossing, 0.5 * (ends[0] + ends[1]))
     return [ball_on_cylinder(first.point(0.0, 0.0, at), capsule.radius, cylinder, second)]

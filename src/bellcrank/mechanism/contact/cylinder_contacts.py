@@ -21,10 +21,12 @@ from bellcrank.mechanism.contact.flat_faces import (
     part_inside,
 )
 from bellcrank.mechanism.contact.least_ways import (
+    LEVEL,
     AxisReach,
     Bend,
     best_way,
     farthest_of_cylinder,
+    nearest_of_cylinder,
     rounded_way,
     settled_across,
     settled_way,
@@ -35,8 +37,8 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["and_nearest", "cylinder_box", "cylinder_cylinder", "either_side", "end_toward", "in_cylinder",
-           "no_deeper", "rim_on_edge", "rims_of", "side_on_line"]
+__all__ = ["and_nearest", "beside_cylinder", "cylinder_box", "cylinder_cylinder", "either_side", "end_toward",
+           "in_cylinder", "no_deeper", "rim_on_edge", "rims_of", "side_on_line"]
 
 #: steps by which the nearest point of a rim is found, the largest of them [rad], and what is too flat for any [m^2]
 _AGAIN, _TURN, _FLAT = 6, 0.5, 1e-18
@@ -74,8 +76,9 @@ def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeF
     for edge in edges_of(face):
         out.append(side_on_line(line, cylinder.radius, edge, way, soft, far))
         out += no_deeper(rim_on_edge(cylinder, end, edge, way, soft, far), least, soft, far)
-    mine, _ = farthest_of_cylinder(first.origin, first.z, cylinder.radius, 0.5 * cylinder.length, way)
-    return and_nearest(out, way, least, mine - way * (0.5 * least), far)
+    corner = second.point(*(h * clamp(-way.dot(a) * (1.0 / LEVEL), -1.0, 1.0)
+                            for h, a in zip(half, second.axes, strict=True)))
+    return and_nearest(out, way, least, beside_cylinder(cylinder, first, way, corner) - way * (0.5 * least), far)
 
 
 def and_nearest(places: list[Touch], way: Vector, least: Number, point: Vector, far: float) -> list[Touch]:
@@ -218,8 +221,13 @@ def cylinder_cylinder(one: Cylinder, first: ShapeFrame, other: Cylinder, second:
     out.append(_rim_on_rim(ends[0], one.radius, ends[1], other.radius, way, far))
     out += _crossing_rims(ends[0], one.radius, ends[1], other.radius, way, far)
     out = no_deeper(out, least, soft, far)
-    mine, _ = farthest_of_cylinder(first.origin, first.z, one.radius, 0.5 * one.length, way)
-    return and_nearest(out, way, least, mine - way * (0.5 * least), far)
+    theirs = beside_cylinder(other, second, -way, first.origin)
+    return and_nearest(out, way, least, beside_cylinder(one, first, way, theirs) - way * (0.5 * least), far)
+
+
+def beside_cylinder(cylinder: Cylinder, at: ShapeFrame, way: Vector, other: Vector) -> Vector:
+    """Its farthest point along a direction, of many the one beside another point."""
+    return nearest_of_cylinder(at.origin, at.z, cylinder.radius, 0.5 * cylinder.length, way, other)
 
 
 def _between_cylinders(one: Cylinder, first: ShapeFrame, other: Cylinder, second: ShapeFrame

@@ -25,6 +25,8 @@ Farthest = Callable[[Vector], Vector]
 _FOUND, _MOVED = 5, 8
 #: squared part of the bodies' size below which points are the same
 _SAME = 1e-12
+#: and by which one lies beyond others
+_THERE = 1e-20
 #: the part of a volume by which a point may lie beside it
 _ABOUT = 1e-6
 
@@ -45,7 +47,7 @@ class Portal(NamedTuple):
 
     edges: Touch  #: where an edge of the first body crosses one of the second; far apart where none do
     way: Vector  #: the direction there, from the first body to the second
-    parting: Touch  #: the place at which they part if they go that way
+    overlapping: Number  #: one where they do for sure, none elsewhere
 
 
 def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, far: float
@@ -76,8 +78,7 @@ def crossing_edges(inside_first: Vector, first: Farthest, inside_second: Vector,
     point = (mine + my_way * s + theirs + their_way * t) * 0.5
     depth = select_less(0.0, share, depth, -far)
     edges = Touch(choose(0.0, share, point, inside_first), normal, depth, 1.0, share)
-    overlapping = _overlapping(inside, one.apart, two.apart, three.apart)
-    return Portal(edges, outward, _parting(one, two, three, outward, least, overlapping))
+    return Portal(edges, outward, _overlapping(inside, one.apart, two.apart, three.apart))
 
 
 def _overlapping(inside: Vector, one: Vector, two: Vector, three: Vector) -> Number:
@@ -92,19 +93,6 @@ def _overlapping(inside: Vector, one: Vector, two: Vector, three: Vector) -> Num
         least = minimum(least, part * volume)
     flat = _SAME * (a.dot(a) * b.dot(b) * c.dot(c))
     return select_less(-_ABOUT * size, least, select_less(flat, size, 1.0, 0.0), 0.0)
-
-
-def _parting(one: Support, two: Support, three: Support, outward: Vector, least: float, share: Number) -> Touch:
-    """Where the corner of one body is behind a face of the other: at that corner, else in the middle of what is there.
-    Each body has one, two or three of its points in a portal."""
-    depth = outward.dot(one.apart)
-    middle = [(a + b + c) * (1.0 / 3.0) for a, b, c in zip(one, two, three, strict=True)]
-    sizes = []
-    for a, b, c in zip(one, two, three, strict=True):
-        sizes.append((b - a).dot(b - a) + (c - a).dot(c - a))
-    half = outward * (0.5 * depth)
-    between = choose(sizes[1], least, middle[1] + half, (middle[0] + middle[1]) * 0.5)
-    return Touch(choose(sizes[0], least, middle[0] - half, between), outward, depth, share=share)
 
 
 def portal_between(inside_first: Vector, first: Farthest, inside_second: Vector, second: Farthest, moved: int = _MOVED
@@ -165,13 +153,23 @@ def _portal(inside: Vector, farthest: Callable[[Vector], Support], moved: int = 
         normal = (one.apart - inside).cross(two.apart - inside)
         three = _either(0.5, settled, three, farthest(normal))
     for _ in range(moved):
-        normal = (two.apart - one.apart).cross(three.apart - one.apart)
-        normal = normal * select_less(normal.dot(one.apart - inside), 0.0, -1.0, 1.0)
-        four = farthest(normal)
-        across = four.apart.cross(inside)
-        a, b, c = (p.apart.dot(across) for p in (one, two, three))
-        keep = _either(0.0, a, _either(0.0, b, four, one), _either(0.0, c, one, four))
-        second = _either(0.0, a, two, _either(0.0, c, four, two))
-        third = _either(0.0, a, _either(0.0, b, three, four), three)
-        one, two, three = keep, second, third
+        one, two, three = _outer(one, two, three, inside, farthest)
     return one, two, three
+
+
+def _outer(one: Support, two: Support, three: Support, inside: Vector, farthest: Callable[[Vector], Support]
+           ) -> tuple[Support, Support, Support]:
+    """A portal farther out; the same one if no point lies beyond it: of one that is there already, rounding would say
+    which point it takes the place of."""
+    normal = (two.apart - one.apart).cross(three.apart - one.apart)
+    normal = normal * select_less(normal.dot(one.apart - inside), 0.0, -1.0, 1.0)
+    four = farthest(normal)
+    beyond = normal.dot(four.apart - one.apart)
+    size = _THERE * (one.apart.dot(one.apart) + inside.dot(inside)) * normal.dot(normal)
+    moves = select_less(size, beyond * beyond, 1.0, 0.0)
+    across = four.apart.cross(inside)
+    a, b, c = (p.apart.dot(across) for p in (one, two, three))
+    keep = _either(0.0, a, _either(0.0, b, four, one), _either(0.0, c, one, four))
+    second = _either(0.0, a, two, _either(0.0, c, four, two))
+    third = _either(0.0, a, _either(0.0, b, three, four), three)
+    return _either(0.5, moves, keep, one), _either(0.5, moves, second, two), _either(0.5, moves, third, three)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from bellcrank.mechanism.contact.box_contacts import points_box
 from bellcrank.mechanism.contact.cylinder_contacts import (
     and_nearest,
+    beside_cylinder,
     either_side,
     end_toward,
     in_cylinder,
@@ -16,6 +17,7 @@ from bellcrank.mechanism.contact.cylinder_contacts import (
     rims_of,
     side_on_line,
 )
+from bellcrank.mechanism.contact.deep_overlaps import Corners, and_deepest, extent_of
 from bellcrank.mechanism.contact.edge_portal import Farthest, Portal, crossing_edges, portal_between
 from bellcrank.mechanism.contact.face_crossings import (
     FacesInTouch,
@@ -50,6 +52,9 @@ from bellcrank.scalar.lookup import Constants, entry
 from bellcrank.spatial import Vector
 
 __all__ = ["box_hull", "capsule_hull", "cylinder_hull", "hull_hull", "sphere_hull"]
+
+#: by what part corners weigh differently in a point inside, one after the other
+_ASIDE, _GOLDEN = 0.05, 0.6180339887498949
 
 
 def _behind(x: Vector, hull: Points) -> tuple[Number, Vector]:
@@ -177,27 +182,28 @@ def box_hull(box: Box, first: ShapeFrame, hull: Points, second: ShapeFrame) -> l
     def farthest(n: Vector) -> Vector:
         return first.point(*(select_less(n.dot(axis), 0.0, -h, h) for axis, h in zip(first.axes, half, strict=True)))
 
-    far = sum(box.size) + _extent(hull)
+    far = sum(box.size) + extent_of(hull.corners)
     found = crossing_edges(first.origin, farthest, _middle(hull, second), _farthest(hull, second), far)
     faces = faces_in_touch(faces_of_box(box), first, faces_of_hull(hull), second, found.way, far)
     mine, theirs = [first.point(*c) for c in corners_of(box)], [second.point(*c) for c in hull.corners]
     corners = [*level_corners(_corners_in(mine, hull, second), mine, faces),
                *(t.swapped() for t in level_corners(points_box(hull, second, box, first), theirs, faces.swapped()))]
     within = maximum(nearest_face(first.local(_middle(hull, second)), half)[0], _inside(first.origin, hull, second))
-    return _with_crossings(corners, found, faces, within)
+    return _with_crossings(corners, found, faces, (Corners(corners_of(box), first), Corners(hull.corners, second)),
+                           within)
 
 
 def hull_hull(one: Points, first: ShapeFrame, other: Points, second: ShapeFrame) -> list[Touch]:
     """The corners of each in the other, and edges that cross."""
-    far = _extent(one) + _extent(other)
-    found = crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second),
+    far = extent_of(one.corners) + extent_of(other.corners)
+    found = crossing_edges(_middle(one, first), _farthest(one, first), _middle(other, second, -_ASIDE),
                            _farthest(other, second), far)
     faces = faces_in_touch(faces_of_hull(one), first, faces_of_hull(other), second, found.way, far)
     mine, theirs = [first.point(*c) for c in one.corners], [second.point(*c) for c in other.corners]
     corners = [*level_corners(_corners_in(mine, other, second), mine, faces),
                *(t.swapped() for t in level_corners(_corners_in(theirs, one, first), theirs, faces.swapped()))]
     within = maximum(_inside(_middle(other, second), one, first), _inside(_middle(one, first), other, second))
-    return _with_crossings(corners, found, faces, within)
+    return _with_crossings(corners, found, faces, (Corners(one.corners, first), Corners(other.corners, second)), within)
 
 
 def _inside(point: Vector, hull: Points, at: ShapeFrame) -> Number:
@@ -205,24 +211,20 @@ def _inside(point: Vector, hull: Points, at: ShapeFrame) -> Number:
     return _behind(Vector(*at.local(point)), hull)[0]
 
 
-def _with_crossings(corners: list[Touch], found: Portal, faces: FacesInTouch, within: Number) -> list[Touch]:
-    """Corners, four crossings of the edges of the faces that touch, the one that led there; and where no place knows
-    of an overlap (far inside each other, bodies may have no corner in the other), that at which they part. `within`:
-    how far the center of one body lies in the other."""
+def _with_crossings(corners: list[Touch], found: Portal, faces: FacesInTouch, bodies: tuple[Corners, Corners],
+                    within: Number) -> list[Touch]:
+    """Corners, four crossings of the edges of the faces that touch, the one that led there, and what these do not know
+    of. `within`: how far the center of one body lies in the other."""
     crossings = crossings_of_faces(faces, found.way)
     places = [*corners, *crossings, unless_known(found.edges, corners, crossings, faces)]
-    known: Number = 0.0
-    for t in places:
-        known = known + select_less(_NOTHING * maximum(found.parting.depth, 0.0), t.depth, t.share, 0.0)
-    overlapping = select_less(0.0, within, 1.0, found.parting.share)
-    share = select_less(0.0, found.parting.depth, select_less(known, _UNKNOWN, overlapping, 0.0), 0.0)
-    return [*places, counted(found.parting.point, found.way, found.parting.depth, share, faces.far)]
+    overlapping = select_less(0.0, within, 1.0, found.overlapping)
+    return and_deepest(places, [found.way, faces.mine.normal, -faces.theirs.normal], *bodies, overlapping, faces.far)
 
 
 def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
     """Corners of the hull in the cylinder, points of rims in the hull, and edges on the side or across the rim: those
     of the face that touches, and the edge that is nearest."""
-    far = 2.0 * (_extent(hull) + cylinder.length + 2.0 * cylinder.radius)
+    far = 2.0 * (extent_of(hull.corners) + cylinder.length + 2.0 * cylinder.radius)
     soft = SOFT * min(2.0 * cylinder.radius, cylinder.length)
     way, least, edges = _between_cylinder_and_hull(cylinder, first, hull, second)
     places = [in_cylinder(second.point(*c), cylinder, first) for c in hull.corners]
@@ -236,14 +238,14 @@ def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: S
         share = select_less(-aim.dot(place.normal), 1.0 - _SAME_FACE, 0.0, 1.0)
         places.append(counted(place.point, place.normal, place.depth, share, far))
     line = FaceEdge(first.origin, first.z, 0.5 * cylinder.length)
-    end = end_toward(cylinder, first, way, _farthest(hull, second)(-way))
+    near, _ = Corners(hull.corners, second).part_toward(-way)
+    end = end_toward(cylinder, first, way, near)
     for edge, there in edges:
         found = [side_on_line(line, cylinder.radius, edge, way, soft, far),
                  *rim_on_edge(cylinder, end, edge, way, soft, far)]
         places += [counted(t.point, t.normal, t.depth, t.share * there, far)
                    for t in no_deeper(found, least, soft, far)]
-    mine, _ = farthest_of_cylinder(first.origin, first.z, cylinder.radius, 0.5 * cylinder.length, way)
-    return and_nearest(places, way, least, mine - way * (0.5 * least), far)
+    return and_nearest(places, way, least, beside_cylinder(cylinder, first, way, near) - way * (0.5 * least), far)
 
 
 def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: ShapeFrame
@@ -256,7 +258,7 @@ def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Poin
         return farthest_of_cylinder(first.origin, first.z, radius, half, n)
 
     def overlap(n: Vector) -> Number:
-        return n.dot(farthest(n)[0] - second.origin) + _reach(hull, second, -n)
+        return n.dot(farthest(n)[0] - second.origin) + Corners(hull.corners, second).reach(-n)
 
     def beside(point: Vector, axis: Vector) -> Vector:
         def spread(n: Vector) -> tuple[Vector, tuple[Bend]]:
@@ -268,21 +270,11 @@ def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Poin
     middle = _middle(hull, second)
     guess, _, _ = portal_between(first.origin, lambda n: farthest(n)[0], middle, _farthest(hull, second), _FINER)
     edges = _edges_toward(hull, second, -guess)
-    ways = [guess, first.z * select_less(first.z.dot(guess), 0.0, -1.0, 1.0),
-            -_face_toward(hull, second, -guess).normal, beside(_farthest(hull, second)(-guess), first.z)]
+    ways = [guess, first.z, -first.z, -_face_toward(hull, second, -guess).normal,
+            beside(_farthest(hull, second)(-guess), first.z)]
     for edge, _ in edges:
         ways += [either_side(first.z.cross(edge.way), guess, guess), beside(edge.middle, edge.way)]
     return (*best_way(ways, overlap), edges)
-
-
-def _reach(hull: Points, at: ShapeFrame, n: Vector) -> Number:
-    """How far a hull goes along a direction, from the origin of its frame."""
-    x, y, z = (axis.dot(n) for axis in at.axes)
-    best: Number = 0.0
-    for k, (a, b, c) in enumerate(hull.corners):
-        along = a * x + b * y + c * z
-        best = along if k == 0 else maximum(best, along)
-    return best
 
 
 def _face_toward(hull: Points, at: ShapeFrame, way: Vector) -> TouchingFace:
@@ -308,13 +300,12 @@ def _edges_toward(hull: Points, at: ShapeFrame, way: Vector) -> list[tuple[FaceE
     return [*out, (nearest, there)]
 
 
-def _middle(hull: Points, at: ShapeFrame) -> Vector:
-    """A point inside."""
-    return at.point(*(sum(c[i] for c in hull.corners) / len(hull.corners) for i in range(3)))
-
-
-def _extent(hull: Points) -> float:
-    return sum(max(c[i] for c in hull.corners) - min(c[i] for c in hull.corners) for i in range(3))
+def _middle(hull: Points, at: ShapeFrame, aside: float = _ASIDE) -> Vector:
+    """A point inside, on no axis of symmetry: a ray from one body's middle to another's would go through edges and
+    corners, of which rounding takes any. Of two that are alike, one goes to the other side."""
+    weights = [1.0 + aside * (k * _GOLDEN % 1.0) for k in range(len(hull.corners))]
+    return at.point(*(sum(w * c[i] for w, c in zip(weights, hull.corners, strict=True)) / sum(weights)
+                      for i in range(3)))
 
 
 def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
@@ -330,10 +321,6 @@ def _farthest(hull: Points, at: ShapeFrame) -> Farthest:
 
 #: steps that move a portal outwards where one body is round
 _FINER = 16
-#: shares of places that add up to less than this are none
-_UNKNOWN = 1e-3
-#: and places with less than this part of an overlap do not know of it
-_NOTHING = 1e-6
 #: one less the cosine between normals that are of one face
 _SAME_FACE = 1e-9
 #: what is farther than this [m] is nowhere

@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bellcrank.mechanism.contact.touch import beside, choose, clamp, direction
+from bellcrank.mechanism.contact.touch import TIE, beside, choose, clamp, direction
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
 __all__ = [
+    "LEVEL",
     "AxisReach",
     "Bend",
     "Spread",
     "best_way",
     "farthest_of_cylinder",
+    "nearest_of_cylinder",
     "rounded_way",
     "settled_across",
     "settled_way",
@@ -38,6 +40,10 @@ _ACROSS, _ASKEW, _TURN, _SHORTER = 6, 8, 0.5, 0.25
 _ROUNDED = (0.5, 0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.02, 0.02, 0.01, 0.004, 0.004)
 #: curvatures below this [m] have no step of their own
 _FLAT = 1e-9
+#: sines below which a direction counts as along a face or across an edge
+LEVEL = 1e-6
+#: the square of a step [rad^2] after which no other is needed
+_SHORT = 1e-8
 
 
 class Bend(NamedTuple):
@@ -51,8 +57,23 @@ def farthest_of_cylinder(middle: Vector, axis: Vector, radius: float, half: floa
     """The point of a cylinder farthest along n, the middle of an end where all of it is; and its rim there."""
     along = axis.dot(n)
     out, across = direction(n - axis * along, Vector.zero())
-    point = middle + axis * (half * select_less(along, 0.0, -1.0, 1.0)) + out * radius
+    point = middle + axis * (half * select_less(along, -TIE * across, -1.0, 1.0)) + out * radius
     return point, Bend(axis.cross(out), radius / maximum(across, 1e-3))
+
+
+def nearest_of_cylinder(middle: Vector, axis: Vector, radius: float, half: float, n: Vector, other: Vector) -> Vector:
+    """The same point; of a line of the side, or of an end, that are all as far along n, the one beside another point:
+    which end of the line is farther by rounding must not decide."""
+    along, apart = axis.dot(n), other - middle
+    out, across = direction(n - axis * along, Vector.zero())
+    beside = axis.dot(apart)
+    inward, away = direction(apart - axis * beside, Vector.zero())
+    tilt, lean = along * (1.0 / LEVEL), minimum(across * (1.0 / LEVEL), 1.0)
+    flat = 1.0 - minimum(tilt * tilt, 1.0)
+    end = half * select_less(along, 0.0, -1.0, 1.0) * (1.0 - flat)
+    point: Vector = middle + axis * (end + flat * clamp(beside, -half, half))
+    point = point + out * (radius * lean) + inward * (minimum(away, radius) * (1.0 - lean))
+    return point
 
 
 class AxisReach(NamedTuple):
@@ -120,43 +141,25 @@ def best_way(ways: Sequence[Vector], overlap: Callable[[Vector], Number]) -> tup
 
 def settled_across(axis: Vector, start: Vector, spread: Spread) -> Vector:
     """The direction across a unit vector along which bodies overlap least, near a guess."""
-    n = best = direction(start - axis * axis.dot(start), start)[0]
-    least: Number = 0.0
-    most: Number = _TURN
-    for k in range(_ACROSS):
+    def downhill(n: Vector) -> _Downhill:
         apart, bends = spread(n)
-        depth = n.dot(apart)
-        worse = 0.0 if k == 0 else select_less(least, depth, 1.0, 0.0)
-        most = most if k == 0 else select_less(0.5, worse, _SHORTER * most, most)
-        best = n if k == 0 else choose(0.5, worse, best, n)
-        least = depth if k == 0 else minimum(least, depth)
-        side = axis.cross(n)
+        side, depth = axis.cross(n), n.dot(apart)
         bend: Number = -depth
         for rim in bends:
             along = side.dot(rim.tangent)
             bend = bend + rim.size * along * along
         slope = side.dot(apart)
         step = select_less(bend, _FLAT, select_less(slope, 0.0, _TURN, -_TURN), -slope / maximum(bend, _FLAT))
-        step = clamp(step, -most, most)
-        onward = direction(n + side * step, n)[0]
-        # after a step back: between here and the best one
-        n = onward if k == 0 else choose(0.5, worse, direction(best + (n - best) * _SHORTER, best)[0], onward)
-    depth = n.dot(spread(n)[0])
-    return choose(depth, least, n, best)
+        return _Downhill(side * step, step * step, depth)
+
+    return _settled(direction(start - axis * axis.dot(start), start)[0], downhill, _ACROSS)
 
 
 def settled_way(start: Vector, spread: Spread) -> Vector:
     """The direction along which two bodies with a rim each overlap least, near a guess."""
-    n = best = start
-    least: Number = 0.0
-    most: Number = _TURN
-    for k in range(_ASKEW):
+    def downhill(n: Vector) -> _Downhill:
         apart, (mine, theirs) = spread(n)
         depth = n.dot(apart)
-        worse = 0.0 if k == 0 else select_less(least, depth, 1.0, 0.0)
-        most = most if k == 0 else select_less(0.5, worse, _SHORTER * most, most)
-        best = n if k == 0 else choose(0.5, worse, best, n)
-        least = depth if k == 0 else minimum(least, depth)
         side, across = mine.tangent, n.cross(mine.tangent)
         c, s = side.dot(theirs.tangent), across.dot(theirs.tangent)
         xx, xy, yy = mine.size + theirs.size * c * c - depth, theirs.size * c * s, theirs.size * s * s - depth
@@ -167,7 +170,37 @@ def settled_way(start: Vector, spread: Spread) -> Vector:
         # where it does not bend both ways: along the slope
         x = select_less(0.5, good, (xy * gy - yy * gx) / some, -gx / maximum(xx, _FLAT))
         y = select_less(0.5, good, (xy * gx - xx * gy) / some, select_less(gy, 0.0, 0.1, -0.1))
-        onward = direction(n + side * clamp(x, -most, most) + across * clamp(y, -most, most), n)[0]
+        return _Downhill(side * x + across * y, x * x + y * y, depth)
+
+    return _settled(start, downhill, _ASKEW)
+
+
+class _Downhill(NamedTuple):
+    """At a direction: the step to a better one, its square, and the overlap."""
+
+    step: Vector
+    square: Number
+    depth: Number
+
+
+def _settled(start: Vector, downhill: Callable[[Vector], _Downhill], steps: int) -> Vector:
+    """Newton's method with steps back. Overlaps tell directions apart no better than to the root of rounding, and the
+    derivatives of a direction are those of the step that led there: a last, short step from the best one is taken
+    unasked."""
+    n = best = start
+    here = last = downhill(n)
+    least, most = here.depth, _TURN
+    worse: Number = 0.0
+    for k in range(steps):
+        length = sqrt(maximum(here.square, most * most))
+        onward = direction(n + here.step * (most / length), n)[0]
+        # after a step back: between here and the best one
         n = onward if k == 0 else choose(0.5, worse, direction(best + (n - best) * _SHORTER, best)[0], onward)
-    depth = n.dot(spread(n)[0])
-    return choose(depth, least, n, best)
+        here = downhill(n)
+        worse = select_less(least, here.depth, 1.0, 0.0)
+        most = select_less(0.5, worse, _SHORTER * most, most)
+        best = choose(0.5, worse, best, n)
+        last = _Downhill(choose(0.5, worse, last.step, here.step), select_less(0.5, worse, last.square, here.square),
+                         minimum(least, here.depth))
+        least = last.depth
+    return choose(last.square, _SHORT, direction(best + last.step, best)[0], best)

@@ -9,10 +9,13 @@ from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
-__all__ = ["Points", "ShapeFrame", "Touch", "beside", "between_spheres", "choose", "clamp", "direction", "most_along"]
+__all__ = ["TIE", "TINY", "Points", "ShapeFrame", "Touch", "beside", "between_spheres", "choose", "clamp", "direction",
+           "most_along"]
 
 #: squares of lengths [m^2] below this have no direction
 TINY = 1e-24
+#: the part by which one thing must be more than another that came before it
+TIE = 1e-11
 
 
 class Points(NamedTuple):
@@ -103,12 +106,15 @@ def between_spheres(first: Vector, first_radius: float, second: Vector, second_r
 
 
 def most_along(rows: Sequence[tuple[float, float, float]], at: ShapeFrame, way: Vector) -> Number:
-    """The number of the row, a point or direction in the frame of a shape, that lies farthest along a direction."""
+    """The number of the row, a point or direction in the frame of a shape, that lies farthest along a direction; of
+    several that do but for rounding, the first."""
     x, y, z = (axis.dot(way) for axis in at.axes)
+    tie = (maximum(x, -x) + maximum(y, -y) + maximum(z, -z)) * (TIE * max(abs(v) for row in rows for v in row))
     best: Number = 0.0
     index: Number = 0.0
     for k, (a, b, c) in enumerate(rows):
         along = a * x + b * y + c * z
-        index = 0.0 if k == 0 else select_less(best, along, float(k), index)
-        best = along if k == 0 else maximum(best, along)
+        more = best + tie
+        index = 0.0 if k == 0 else select_less(more, along, float(k), index)
+        best = along if k == 0 else select_less(more, along, along, best)
     return index
