@@ -133,7 +133,7 @@ def soft_ball() -> bc.System:
 
 
 def test_a_run_goes_on_where_another_ended() -> None:
-    """Deeper than what may be a start: as arrays, as the result, and as the result of the same machine made anew."""
+    """Deeper than what may be a start: as the result, and as the result of the same machine made anew."""
     system, whole = soft_ball(), 0.3
     start = system.neutral()
     start[6] = 0.1
@@ -141,13 +141,12 @@ def test_a_run_goes_on_where_another_ended() -> None:
     q, u = first.q.values[-1], first.u.values[-1]
     assert 0.1 - q[6] > 0.06  # more than a quarter of the ball
     at_once = system.simulate((start, np.zeros(6)), whole, step=5e-3)
-    for made, state in ((system, (q, u)), (system, first), (soft_ball(), first), (system, first.isel(time=[-1]))):
+    for made, state in ((system, first), (soft_ball(), first), (system, first.isel(time=[-1]))):
         on = made.simulate(state, 0.5 * whole, step=5e-3)
         np.testing.assert_allclose(on.q.values[-1], at_once.q.values[-1], atol=1e-12)
     assert float(on.time[0]) == 0.5 * whole
-    for made, deeper in ((system, q - 1e-3 * np.eye(7)[6]), (soft_ball(), q)):  # what no run of this system has left
-        with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0\.\d+ m"):
-            made.simulate((deeper, u), 0.01, step=5e-3)
+    with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0\.\d+ m.*give the result of a run"):
+        system.simulate((q, u), 0.01, step=5e-3)
 
 
 def test_a_result_of_another_machine_is_no_excuse() -> None:

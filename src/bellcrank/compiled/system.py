@@ -202,7 +202,6 @@ class System(Machine):
         True
         """
         from bellcrank.simulate.fields import check_outputs
-        from bellcrank.simulate.going_on import remember_end
         from bellcrank.simulate.run import simulate  # a quarter of what importing all takes, and not all simulate
 
         if outputs is not None:
@@ -211,7 +210,6 @@ class System(Machine):
                         control=control, events=events, rtol=rtol, atol=atol, file=file, progress=progress,
                         threads=threads, closing=closing, sensitivities=sensitivities,
                         streamed=outputs if file is not None else None)
-        remember_end(self, made)
         return made.with_outputs(outputs) if outputs and file is None else made
 
     # -- calls and costs ------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
 from bellcrank.mechanism.joints import Joint, Revolute
 from bellcrank.simulate.fields import turns
-from bellcrank.simulate.going_on import where_runs_ended
 from bellcrank.spatial import Vector
 from bellcrank.system.contact_states import contact_states
 from bellcrank.system.force_elements import machine_view, with_values
@@ -33,25 +32,23 @@ RIGID, SOFT = 1e-3, 0.25
 STRIDE = 0.5
 
 
-def check_contacts(system: Machine, stepper: str, y: Floats, t: float) -> None:
-    """Refuse rigid contacts without the method for them, and shapes that overlap, with names and depths; but for what
-    runs of this machine have ended with."""
+def check_contacts(system: Machine, stepper: str, y: Floats, t: float, *, goes_on: bool) -> None:
+    """Refuse rigid contacts without the method for them, and shapes that overlap, with names and depths; not of what
+    `goes_on` where another run has left it."""
     tree = system.model.tree
     if tree.contacts and stepper != "moreau":
         raise ModelError(f"simulate: contact {tree.contacts[0].name!r} is rigid (it has no stiffness), which needs "
                          f"stepper='moreau', not {stepper!r}")
     pairs: list[ContactPair] = [p for p in (*tree.pairs, *tree.contacts) if isinstance(p, ContactPair)]
-    if not pairs:
+    if not pairs or goes_on:
         return
     deep = _too_deep(system, pairs, y[:, :system.nq], t)
-    if deep:  # unless a run has left it so
-        known = where_runs_ended(system, y[:, :system.nq])
-        deep = _too_deep(system, pairs, y[~known, :system.nq], t) if not known.all() else []
     if deep:
         named = ", ".join(f"{name!r} by {depth:.3g} m" for depth, name in sorted(deep, reverse=True)[:6])
         more = f" and {len(deep) - 6} more" if len(deep) > 6 else ""
         raise StateError(f"simulate: shapes of contacts overlap at the start: {named}{more}; begin with the bodies "
-                         "apart, or leave out contacts that are not meant (add_contacts(..., exclude=...))")
+                         "apart, leave out contacts that are not meant (add_contacts(..., exclude=...)), or give the "
+                         "result of a run in place of its last state to go on from there")
 
 
 def _too_deep(system: Machine, pairs: list[ContactPair], q: Floats, t: float) -> list[tuple[float, str]]:

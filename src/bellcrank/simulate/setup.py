@@ -20,7 +20,7 @@ from bellcrank.simulate.control import Drive, drive_of, force_rows, on_bodies, w
 from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS
-from bellcrank.simulate.going_on import last_state
+from bellcrank.simulate.going_on import ended, last_state
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
@@ -129,7 +129,7 @@ class Setup:
         begin_code(system, kind, len(q), made.samples)
         made = replace(made, y0=made.closed())
         made.check_stops()
-        check_contacts(system, stepper, made.y0, t)
+        check_contacts(system, stepper, made.y0, t, goes_on=ended(system, state))
         return made
 
     def check_stops(self) -> None:
