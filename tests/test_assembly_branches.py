@@ -212,6 +212,22 @@ def test_a_branch_that_ends_says_where() -> None:
         system.assemble(q={"C": -1.2}, guess=start)
 
 
+def test_a_dead_point_is_told_by_joints_of_the_loop() -> None:
+    """A four-bar that flies, with an arm on it: neither how it flies nor the arm has to do with where it ends."""
+    m = bc.Mechanism("flying")
+    frame = m.add_body("frame", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("free", bc.Free(), m.ground, frame)
+    m.add_joint("arm", bc.Spherical(), frame, m.add_body("arm", bc.Inertia.sphere(1.0, 0.1)))
+    for i, x in enumerate((0.0, 0.4)):
+        leg = m.add_body(f"leg {i}", bc.Inertia.sphere(0.1, 0.1))
+        m.add_joint(f"hip {i}", bc.Revolute("y"), frame, leg, bc.Pose((x, 0, 0)), bc.Pose())
+    foot = m.add_body("foot", bc.Inertia.sphere(0.1, 0.1))
+    m.add_joint("knee 0", bc.Revolute("y"), "leg 0", foot, bc.Pose((0, 0, -0.3)), bc.Pose())
+    m.add_joint("knee 1", bc.Revolute("y"), "leg 1", foot, bc.Pose((0, 0, -0.25)), bc.Pose((0.35, 0, 0)))
+    with pytest.raises(bc.AssemblyError, match=r"ends at hip 0\.angle = .* joint '(hip 1|knee 0|knee 1)' is no longer"):
+        bc.compile(m).assemble(q={"free": (0.6, 0.0, 0.8, 0.0, 0.0, 0.0, 9.0), "hip 0": 2.0})
+
+
 def test_another_branch_is_taken_with_a_warning_that_says_so() -> None:
     system = bc.compile(bc.load("five_bar"))
     start = system.assemble(guess=ANGLES_OF_FIVE_BAR)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bellcrank.topology.tree import Tree
 
-__all__ = ["common_ancestor", "jacobian_pattern", "loop_joints", "paths_between"]
+__all__ = ["common_ancestor", "jacobian_pattern", "joints_of_loops", "loop_joints", "paths_between"]
 
 
 def common_ancestor(parent: Sequence[int], a: int, b: int) -> int:
@@ -36,6 +36,12 @@ def loop_joints(tree: Tree, closure: int) -> list[str]:
     c = tree.closures[closure]
     left, right = paths_between(tree, c.first, c.second)
     return [tree.joint_names[k] for k in (*left[::-1], *right)] + [c.name]
+
+
+def joints_of_loops(tree: Tree) -> frozenset[str]:
+    """Names of the joints around all loops and of those that couplers bind."""
+    around = [name for i in range(len(tree.closures)) for name in loop_joints(tree, i)]
+    return frozenset([*around, *(tree.joint_names[link] for r in tree.relations for link, *_ in r.terms)])
 
 
 def jacobian_pattern(tree: Tree) -> list[tuple[int, int, int, int, int]]:

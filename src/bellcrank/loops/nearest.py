@@ -18,6 +18,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.closer import Closer, Extra, Target
 from bellcrank.loops.closing_ways import ClosingWays
+from bellcrank.loops.loop_paths import joints_of_loops
 from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SAME, SHORT, TINY
 from bellcrank.loops.walking import DeadPointError, Walker, small_moves
 from bellcrank.loops.walking_together import WalksTogether
@@ -76,6 +77,11 @@ class Nearest:
     turning: Mask
     speed_names: Sequence[str]
     wanted: tuple[Extra, ...] = ()
+
+    @property
+    def looped(self) -> frozenset[str]:
+        """Names of the joints that loops bind."""
+        return joints_of_loops(self.assembler.loops.tree)
 
     def wrapped(self, change: Floats) -> Floats:
         """Changes (..., nu) without whole turns of angles."""
@@ -303,7 +309,8 @@ class Nearest:
         return self.assembler.integrate(q, 2.0 * np.pi * turns) if turns.any() else q
 
     def place(self, q: Floats, held: Held, end: End, names: Sequence[str]) -> tuple[str, float, float]:
-        """The coordinate that a walk from q moved farthest of those held: its name, value at the end, and aim."""
+        """The coordinate that a walk from q moved farthest of those held, on loops if any are: its name, value at the
+        end, and aim."""
         walk = HeldWalker(self, q, held)
         tree = self.assembler.loops.tree
         extra = [f"{tree.closures[e.closure].name}.{tree.closures[e.closure].kind.coordinate_names()[e.coordinate]}"
@@ -312,7 +319,9 @@ class Nearest:
         there = [*walk.put(q, end.reached)[list(held.places)], *(e.value for e in walk.extra(end.reached))]
         aims = [*held.values, *(e.value for e in held.extra)]
         before = [*q[list(held.places)], *(e.value for e in walk.extra(0.0))]
-        which = int(np.argmax(np.abs(np.array(aims) - np.array(before))))
+        way = np.abs(np.array(aims) - np.array(before))
+        looped = np.isin([label.rpartition(".")[0] for label in labels], list(self.looped))
+        which = int(np.argmax(np.where(looped, way, 0.0) if way[looped].any() else way))
         return labels[which], float(there[which]), float(aims[which])
 
 
@@ -350,11 +359,13 @@ class HeldWalker(Walker):
         return float(size), step
 
     def loosest(self, q: Floats, at: float) -> str:
-        """The joint that moves most along the direction that is lost."""
+        """The joint of a loop that moves most along the direction that is lost."""
         free, motion = self._kernel(q, at)
         if not len(free) or motion is None:
             return "none"
-        return self.near.speed_names[int(free[int(np.argmax(np.abs(motion[-1])))])].rpartition(".")[0]
+        joints, around = [self.near.speed_names[int(v)].rpartition(".")[0] for v in free], self.near.looped
+        looped = np.flatnonzero([name in around for name in joints])
+        return joints[int(looped[np.argmax(np.abs(motion[-1][looped]))])] if len(looped) else "none"
 
     def _kernel(self, q: Floats, at: float) -> tuple[npt.NDArray[np.int64], Floats | None]:
         """The free speeds, and their directions by how well they are determined, the worst last."""
