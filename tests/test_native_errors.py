@@ -207,7 +207,7 @@ def test_mutations_of_a_good_file_give_one_kind_of_error(ending: str, tmp_path: 
         if read % 8 == 0:
             bc.save(m, other)
             assert same_mechanism(m, bc.load(other))
-        if time.perf_counter() > end:
+        if read > 10 and time.perf_counter() > end:  # on a machine that is busy
             break
     assert read > 10
 
