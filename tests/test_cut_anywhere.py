@@ -380,6 +380,56 @@ def test_loads_that_mechanics_leaves_open_are_the_same() -> None:
         same(other, found[0], 1e-9)
 
 
+def pushed_pair() -> bc.Mechanism:
+    """Two planar loops that share a bar, pushed out of their plane, and a bar that hangs: two degrees of freedom."""
+    m = bc.Mechanism("pushed", gravity=(0.3, -9.81, 0.2))
+    b = [m.add_body(f"b{i}", bc.Inertia.box(1.0 + 0.2 * i, (0.5, 0.05, 0.04), (0.2, 0.02, 0.03))) for i in range(6)]
+    for name, first, second, at, there in (
+            ("A", m.ground, b[0], (0, 0, 0), (0, 0, 0)), ("B", b[0], b[1], (0.4, 0, 0), (0, 0, 0)),
+            ("C", b[1], b[2], (0.7, 0, 0), (0, 0, 0)), ("D", b[2], m.ground, (0.5, 0, 0), (0.6, 0, 0)),
+            ("E", b[1], b[3], (0.3, 0.1, 0), (0, 0, 0)), ("F", b[3], b[4], (0.5, 0, 0), (0, 0, 0)),
+            ("G", b[4], m.ground, (0.45, 0, 0), (1.1, 0.3, 0)), ("H", b[4], b[5], (0.3, 0.1, 0), (0, 0, 0))):
+        m.add_joint(name, bc.Revolute("z"), first, second, parent_pose=bc.Pose(at), child_pose=bc.Pose(there))
+    m.add_wrench("push", "b1", law=lambda at: ((1.0, 2.0, 5.0), (0.3, -0.4, 0.5)))
+    return m
+
+
+@pytest.mark.parametrize(("opened", "held"), [((), ()), ((), ("E",)), (("D",), ("H",)), (("G",), ())], ids=str)
+@pytest.mark.everyday(3)
+def test_open_loads_of_machines_that_were_changed(opened: tuple[str, ...], held: tuple[str, ...]) -> None:
+    """With loops open, joints locked, accelerations given with forces or without."""
+    m, found = pushed_pair(), []
+    plain = bc.compile(m, backend="numpy")
+    usual = plain.assemble(q={"A": 1.2}, u={} if held else {"A": 2.0, "H": 1.0})
+    for cut in ((), ("D", "G"), ("D", "E"), ("G", "A")):
+        system = bc.compile(m, backend="numpy", cut=cut)
+        if not {*opened} <= {*system.loops}:
+            continue
+        state = system.project(*(np.concatenate([of(name) for name in system.joint_names]) for of in (
+            lambda n: bc.analyze.loop_coordinates(plain, usual.q, n),
+            lambda n: bc.analyze.loop_speeds(plain, usual.q, usual.u, n))))
+        changed = system.release(*opened) if opened else system
+        changed = changed.lock(*held) if held else changed
+        udot = changed.forward_dynamics(state, {"A": 3.0})
+        loads = {"alone": changed.reactions(state), "both": changed.reactions(state, {"B": 2.0}, udot=udot),
+                 "motion": changed.reactions(state, udot=udot)}
+        found.append({f"{key} {name}": x for key, each in loads.items() for name, x in each.items()})
+    assert len(found) > 1 and np.abs(found[0]["alone A"]).max() > 1.0
+    for other in found[1:]:
+        same(other, found[0])
+
+
+def test_open_loads_of_runs_with_locks() -> None:
+    m, found = bc.load("four_bar"), []
+    m.add_wrench("push", m.bodies[1].name, law=lambda at: ((1.0, 2.0, 5.0), (0.3, -0.4, 0.5)))
+    for cut in ((), ("B",)):
+        system = bc.compile(m, backend="numpy", cut=cut)
+        run = system.simulate(system.assemble(q={"A": 0.7}, u={"A": 2.0}), 0.002, step=1e-3, stepper="rk8",
+                              events=[at_time(0.0005, bc.lock("B"), "lock")])
+        found.append({joint: run.joint_load(joint, body=m.bodies[1].name).values for joint in "BC"})
+    same(*found)
+
+
 def test_turns_of_single_coordinates_of_batches() -> None:
     """As many states as the joint has coordinates: each is as many turns on as it was asked for."""
     m = bc.Mechanism("two cardans")

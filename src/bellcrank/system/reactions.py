@@ -45,11 +45,12 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     """Wrench [moment; force] that each joint exerts on its child, drive included, shape (..., 6)."""
     given: GivenForces | None = None
     force: Floats | None = None
+    limited = udot is not None and bool(plans.tree.actuators)  # motions know no limits
+    usual = None if limited else _sharing(plans, q, t, tau is None and udot is not None)
+    if usual is not None:
+        return _as_usual(plans, usual, q, u, tau, udot, wrenches, t)
     if tau is None and udot is not None and plans.tree.looped:
         force = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
-    usual = _sharing(plans, q, t) if udot is None or (tau is None and not plans.tree.actuators) else None
-    if usual is not None:
-        return _as_usual(plans, usual, q, u, force if tau is None else tau, wrenches, t)
     if tau is not None:
         given = given_forces(plans, q, tau, wrenches, t)
         force, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
@@ -64,29 +65,41 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     return out
 
 
-def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlans | None:
+def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: bool = False) -> LoopPlans | None:
     """The machine that says how joints share loads which mechanics leaves open: that cut as usual, so that nobody sees
-    where loops are cut. None if it is this one, or if everything is determined."""
+    where loops are cut. None if it is this one, or if everything is determined; `drives`: which joints drive a motion
+    is open, too, where nobody says so."""
     usual = usual_plans(plans, alike=False)
     try:
-        return usual if usual is not None and plans.first(q, t).redundant else None
+        open_ = usual is not None and ((drives and not plans.model.options.actuated) or plans.first(q, t).redundant)
     except AssemblyError:  # closed nowhere
         return None
+    return usual if open_ else None
 
 
 def _as_usual(plans: LoopPlans, usual: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None,
-              wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
-    """Reactions by the machine cut as usual; forces go by the names of speeds."""
+              udot: npt.ArrayLike | None, wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
+    """Reactions by the machine cut as usual; forces go by the names of speeds, accelerations by forces that need
+    them."""
     times: Any = t  # one for all states, or one for each
     there = handed_over(usual, plans, State(np.asarray(q, dtype=float), np.asarray(u, dtype=float), times))
-    if tau is not None and not isinstance(tau, Mapping):
-        forces = np.moveaxis(np.asarray(plans.configuration.forces(tau), dtype=float), -1, 0)
-        tau = dict(zip(plans.configuration.speed_names, forces, strict=True))
+    loads, names = wrenches, plans.configuration.speed_names
     if wrenches is not None:
         rows, bodies = plans.model.wrench_rows(wrenches), len(plans.model.described.bodies)
         carried = len(usual.tree.body_names) - 1 - bodies
-        wrenches = np.concatenate([rows[..., :bodies, :], np.zeros((*rows.shape[:-2], carried, 6))], axis=-2)
-    found = reactions(usual, there.q, there.u, tau, wrenches=wrenches, t=t)
+        loads = np.concatenate([rows[..., :bodies, :], np.zeros((*rows.shape[:-2], carried, 6))], axis=-2)
+
+    def named(forces: Forces | None) -> Forces | None:
+        if forces is None or isinstance(forces, Mapping):
+            return forces
+        each = np.moveaxis(np.asarray(plans.configuration.forces(forces), dtype=float), -1, 0)
+        return dict(zip(names, each, strict=True))
+
+    if udot is not None:
+        needed = named(inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t))
+        udot = forward_dynamics(usual, there.q, there.u, needed, wrenches=loads, t=t)
+        tau = needed if tau is None and plans.model.options.actuated else tau
+    found = reactions(usual, there.q, there.u, named(tau), udot=udot, wrenches=loads, t=t)
     return {name: found[name] for name in plans.tree.loaded_names if name in found}
 
 
