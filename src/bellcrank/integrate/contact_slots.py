@@ -35,7 +35,7 @@ CLOSED, ROUGHLY_CLOSED = 1e-9, 1e-6
 #: memory of one state: coordinates (nq), speeds (nu), slots
 CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "floor", "least",
                   "bounce", "struck", "kept", "real", "rows", "pushing", "response", "frames", "acted", "fallen",
-                  "acting", "fresh")
+                  "acting", "fresh", "early", "late", "calm")
 CONTACT = DriverLayout(
     (*STEPPING.integers, "places", "most", "stride", "together", "views", "memory", "forces_out", "n_placing",
      "n_touching", "n_factor", "n_apply", "n_adding", "n_energies", "prescribes"),
@@ -51,8 +51,9 @@ def contact_memory(nq: int, nu: int, places: int, most: int, stride: int) -> dic
     by_slot = dict.fromkeys(("before", "gap", "floor", "least", "bounce", "struck", "kept", "real"), most)
     by_row = dict.fromkeys(("rows", "pushing", "response"), stride * nu)
     return {**cone_memory(most, stride), **by_slot, **by_row, "middle": nq, "end": nq,
-            **dict.fromkeys(("free", "ahead", "along"), nu), "begun": 2 * places, "frames": 9 * most,
-            **dict.fromkeys(("acted", "fallen"), stride), "acting": 3 * places, "fresh": 2 * nu + 3 * places}
+            **dict.fromkeys(("free", "ahead", "along", "early", "late", "calm"), nu), "begun": 2 * places,
+            "frames": 9 * most, **dict.fromkeys(("acted", "fallen"), stride), "acting": 3 * places,
+            "fresh": 2 * nu + 3 * places}
 
 
 def kept_numbers(nu: int, places: int) -> int:
@@ -68,7 +69,7 @@ class ContactSlots(ContactViews):
         self.most = f.count("most")
         (self.middle, self.end, self.free, self.ahead, self.along, self.before, self.gap, self.begun, self.floor,
          self.least, self.bounce, self.struck, self.kept, self.real, self.rows, self.pushing, self.response,
-         self.frames, self.acted, self.fallen, self.acting, self.fresh
+         self.frames, self.acted, self.fallen, self.acting, self.fresh, self.early, self.late, self.calm
          ) = (f.memory(name) for name in CONTACT_MEMORY)
         self.slots, self.paths, self.scaled = f.integers_at("slots"), f.table("paths"), f.table("scaled")
         self.added, self.extra = f.memory("added"), f.memory("extra")

@@ -88,7 +88,8 @@ class _Contacts(ContactEnergy):
             self.along[j] = u[j] + h * self.inherited[self.nu + j]
 
         each(f, self.nu, as_before, self.step)
-        self.halfway(number, self.along)
+        self.begin_motion()
+        self.fly(number, self.along)
 
         def first(j: Int, h: Real) -> None:
             self.free[j] = u[j] + h * rate[j]
@@ -107,6 +108,7 @@ class _Contacts(ContactEnergy):
                 need.set(self.count.value.real())
                 self.count.set(0)
         f.together()
+        self.land(number)
         self.solve(number)
         f.together()
         self.at(number, 1.0)
@@ -210,7 +212,7 @@ class _Contacts(ContactEnergy):
     def again(self, number: Int) -> None:
         """Free motion once more, in lanes that are going."""
         f, u, acceleration = self.f, self.y.at(self.nq), self.rate.at(self.nq)
-        self.halfway(number, self.wanted)
+        self.fly(number, self.wanted)
         self.more.set(0)
         mask = self.going.value > 0.5
         with f.loop(self.nu) as j:
