@@ -342,6 +342,43 @@ def test_outputs_go_on_beyond_half_a_turn() -> None:
     assert np.allclose(np.exp(1j * late), np.exp(1j * other.x[-1]), atol=1e-4) and float(abs(late).max()) <= np.pi
 
 
+@pytest.mark.parametrize(("stepper", "backend"), [("rk8", "llvm"), ("dop853", "llvm"), ("radau", "llvm"),
+                                                  ("rk8", "numpy")])
+def test_controllers_and_events_count_turns(stepper: str, backend: str) -> None:
+    """A servo that winds a crank up by turns, and an event on the way: also held over steps. In NumPy the crank only
+    passes half a turn."""
+    found, plain = [], backend == "numpy"
+    begin, event, duration = (3.0, 3.3, 0.02) if plain else (0.7, 8.0, 0.3)
+    for cut in ("crank", OTHER):
+        system = bc.compile(bc.load("slider_crank"), backend=backend, cut=[cut])
+        state = system.assemble(q={"crank": begin}, u={"crank": 30.0})
+        law = bc.Traced(lambda t, q, u: {"crank": -2.0 * (q["crank"] - 25.0) - 0.6 * u["crank"]},
+                        period=0.002 if stepper == "rk8" and not plain else None)
+        step = 2e-3 if plain else 1e-3 if stepper != "dop853" else None
+        run = system.simulate(state, duration, step=step, stepper=stepper,
+                              output=0.1 * duration, control=law,
+                              events=[bc.Event(lambda t, q, u: q["crank"] - event, "on the way")])
+        assert run.attrs["status"] == "finished" and len(run.event_time) == 1
+        seen = run.outputs({"x": lambda at: at.q("crank"), "v": lambda at: at.u("crank")})
+        found.append([run.event_time.values[0], *seen.x.values, *seen.v.values, *run.torques("crank").values[:, 0]])
+    assert max(found[0]) > event
+    assert np.abs(np.subtract(*found)).max() < 1e-5
+
+
+def test_batches_of_controllers_that_count_turns() -> None:
+    """States whose coordinates are whole turns apart, and sensitivities through such a controller."""
+    law = bc.Traced(lambda t, q, u: {"crank": -2.0 * q["crank"]})
+    system = machine(lambda m: None, cut=["crank"])
+    state = system.assemble(q={"crank": np.array([0.7, 0.7])}, u={"crank": 3.0})
+    state.q[1, system.coordinate_names.index("big_end.angle")] += 2.0 * np.pi
+    run = system.simulate(state, 0.003, step=1e-3, control=law)
+    assert np.abs(np.diff(run.u.values, axis=1)).max() < 1e-9
+    assert np.abs(run.torques("crank").values[0] + 1.4).max() < 1e-9
+    one = system.simulate((state.q[1], state.u[1]), 0.003, step=1e-3, control=law, sensitivities=["u0"])
+    other = system.simulate((state.q[0], state.u[0]), 0.003, step=1e-3, control=law, sensitivities=["u0"])
+    assert float(abs(one.d_u_u0 - other.d_u_u0).max()) < 1e-9
+
+
 def test_joints_whose_turns_count_are_not_cut_if_it_can_be_avoided() -> None:
     plain = machine(lambda m: None)
     (cut,) = plain.loops
