@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.math import sin
+from bellcrank.simulate.plot_lines import lines_of
 
 #: the joints of a slider crank, and those whose loop is cut at them, or elsewhere
 JOINTS, OTHER = ("crank", "slide", "small_end"), "big_end"
@@ -377,6 +378,31 @@ def test_batches_of_controllers_that_count_turns() -> None:
     one = system.simulate((state.q[1], state.u[1]), 0.003, step=1e-3, control=law, sensitivities=["u0"])
     other = system.simulate((state.q[0], state.u[0]), 0.003, step=1e-3, control=law, sensitivities=["u0"])
     assert float(abs(one.d_u_u0 - other.d_u_u0).max()) < 1e-9
+
+
+def test_what_is_shown_counts_turns(tmp_path: Path) -> None:
+    """Samples that are turns apart, runs that a stop holds in the end, files, tables, lines of plots, rollouts."""
+    law, found = {"x": lambda at: at.q("crank")}, []
+    for cut in ("crank", OTHER):
+        m = bc.load("slider_crank")
+        m.add_friction("bearing", "crank", viscous=1e-3)
+        system = bc.compile(m, cut=[cut])
+        state = system.assemble(q={"crank": 0.7}, u={"crank": 60.0})
+        run = system.simulate(state, 0.4, step=1e-3, stepper="rk8", output=0.2, outputs=law, file=tmp_path / "run.nc")
+        held = system.simulate(state, 0.2, step=1e-3, stepper="rk8", output=0.04, tau={"crank": 5.0},
+                               events=bc.joint_limit("crank", -1.0, 8.0, restitution=0.0))
+        run.to_csv(tmp_path / "run.csv")
+        head, *rows = (line.split(",") for line in (tmp_path / "run.csv").read_text().splitlines())
+        motion = bc.rollout(system, (state.q[None], state.u[None]), step=1e-3, stepper="rk8")
+        motion.step(steps=300)
+        found.append({
+            "line": lines_of(run, "crank")[0].values[:, 0], "file": bc.open_result(tmp_path / "run.nc")["x"].values,
+            "table": np.array([float(row[head.index("q.crank.angle [rad]")]) for row in rows]),
+            "held": held.outputs(law).x.values, "length": held.element("bearing").length.values,
+            "held line": lines_of(held, "q.crank")[0].values[:, 0], "rollout": motion.outputs(law)["x"]})
+    assert found[1]["line"][-1] > 20.0 and abs(found[1]["held"][-1] - 8.0) < 1e-9
+    for key, values in found[0].items():
+        assert np.abs(values - found[1][key]).max() < 1e-6, key
 
 
 def test_joints_whose_turns_count_are_not_cut_if_it_can_be_avoided() -> None:

@@ -17,7 +17,7 @@ from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.loop_paths import paths_between
 from bellcrank.scalar.functions import atan2, cos, sin
 from bellcrank.scalar.graph import Number
-from bellcrank.simulate.closing import CutJoint, numbers
+from bellcrank.simulate.closing import CutJoint, cut_joint, numbers
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -44,7 +44,7 @@ class _Sum:
 
 @dataclass(frozen=True)
 class Beginning:
-    """Where a run begins, states (states, nq): angles are within half a turn there, and go on from that."""
+    """Where a run begins, states (..., nq): angles are within half a turn there, and go on from that."""
 
     q: Floats
     t: float
@@ -54,7 +54,7 @@ class Beginning:
     @property
     def alike(self) -> bool:
         """Whether that is the same for all states."""
-        return all(bool((x == x[0]).all()) for x in self.turns.values())
+        return all(bool((x == x.flat[0]).all()) for x in self.turns.values())
 
     def coordinates(self, system: Machine, joint: CutJoint) -> list[Number]:
         """Coordinates of a joint that closes a loop, expressions of the same leaves as those that are measured."""
@@ -63,16 +63,26 @@ class Beginning:
             total = _sum_of(system, joint, k) if joint.kind.within_a_turn(k) else None
             if total is None or isinstance(measured, float):
                 continue
-            near = total.value(measured.graph.leaf) + 2.0 * np.pi * float(self._turns(system, joint, k, total)[0])
+            near = total.value(measured.graph.leaf) + 2.0 * np.pi * float(self._turns(system, joint, k, total).flat[0])
             out[k] = near + atan2(sin(measured - near), cos(measured - near))
         return out
 
+    def continued(self, system: Machine, name: str, k: int, measured: Any, q: Floats) -> Floats | None:
+        """An angle of a joint that closes a loop at states q (..., nq) of the run, from what is measured there; None if
+        coordinates do not tell its turns."""
+        joint = cut_joint(system, name)
+        total = _sum_of(system, joint, k) if joint is not None and joint.kind.within_a_turn(k) else None
+        if joint is None or total is None:
+            return None
+        near = total.value(lambda key: q[..., key[1]]) + 2.0 * np.pi * self._turns(system, joint, k, total)
+        return np.asarray(near + half_turn(measured - near), dtype=float)
+
     def _turns(self, system: Machine, joint: CutJoint, k: int, total: _Sum) -> Floats:
         if (joint.name, k) not in self.turns:
-            leaf = numbers(system, self.t, self.q, np.zeros((len(self.q), system.nu)))
+            leaf = numbers(system, self.t, self.q, np.zeros((*self.q.shape[:-1], system.nu)))
             measured = np.asarray(joint.value("coordinates", k, leaf), dtype=float)
             turns = np.round((measured - np.asarray(total.value(leaf), dtype=float)) / (2.0 * np.pi))
-            self.turns[joint.name, k] = np.broadcast_to(turns, (len(self.q),))
+            self.turns[joint.name, k] = np.broadcast_to(turns, self.q.shape[:-1])
         return self.turns[joint.name, k]
 
 
