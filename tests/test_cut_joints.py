@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.math import sin
+from bellcrank.simulate.plot_lines import lines_of
 
 #: the joints of a slider crank, and those whose loop is cut at them, or elsewhere
 JOINTS, OTHER = ("crank", "slide", "small_end"), "big_end"
@@ -340,6 +341,68 @@ def test_outputs_go_on_beyond_half_a_turn() -> None:
     assert float(abs(lengths[0] - lengths[1]).max()) < 1e-4
     late = runs[0].isel(time=-1).outputs(law).x
     assert np.allclose(np.exp(1j * late), np.exp(1j * other.x[-1]), atol=1e-4) and float(abs(late).max()) <= np.pi
+
+
+@pytest.mark.parametrize(("stepper", "backend"), [("rk8", "llvm"), ("dop853", "llvm"), ("radau", "llvm"),
+                                                  ("rk8", "numpy")])
+def test_controllers_and_events_count_turns(stepper: str, backend: str) -> None:
+    """A servo that winds a crank up by turns, and an event on the way: also held over steps. In NumPy the crank only
+    passes half a turn."""
+    found, plain = [], backend == "numpy"
+    begin, event, duration = (3.0, 3.3, 0.02) if plain else (0.7, 8.0, 0.3)
+    for cut in ("crank", OTHER):
+        system = bc.compile(bc.load("slider_crank"), backend=backend, cut=[cut])
+        state = system.assemble(q={"crank": begin}, u={"crank": 30.0})
+        law = bc.Traced(lambda t, q, u: {"crank": -2.0 * (q["crank"] - 25.0) - 0.6 * u["crank"]},
+                        period=0.002 if stepper == "rk8" and not plain else None)
+        step = 2e-3 if plain else 1e-3 if stepper != "dop853" else None
+        run = system.simulate(state, duration, step=step, stepper=stepper,
+                              output=0.1 * duration, control=law,
+                              events=[bc.Event(lambda t, q, u: q["crank"] - event, "on the way")])
+        assert run.attrs["status"] == "finished" and len(run.event_time) == 1
+        seen = run.outputs({"x": lambda at: at.q("crank"), "v": lambda at: at.u("crank")})
+        found.append([run.event_time.values[0], *seen.x.values, *seen.v.values, *run.torques("crank").values[:, 0]])
+    assert max(found[0]) > event
+    assert np.abs(np.subtract(*found)).max() < 1e-5
+
+
+def test_batches_of_controllers_that_count_turns() -> None:
+    """States whose coordinates are whole turns apart, and sensitivities through such a controller."""
+    law = bc.Traced(lambda t, q, u: {"crank": -2.0 * q["crank"]})
+    system = machine(lambda m: None, cut=["crank"])
+    state = system.assemble(q={"crank": np.array([0.7, 0.7])}, u={"crank": 3.0})
+    state.q[1, system.coordinate_names.index("big_end.angle")] += 2.0 * np.pi
+    run = system.simulate(state, 0.003, step=1e-3, control=law)
+    assert np.abs(np.diff(run.u.values, axis=1)).max() < 1e-9
+    assert np.abs(run.torques("crank").values[0] + 1.4).max() < 1e-9
+    one = system.simulate((state.q[1], state.u[1]), 0.003, step=1e-3, control=law, sensitivities=["u0"])
+    other = system.simulate((state.q[0], state.u[0]), 0.003, step=1e-3, control=law, sensitivities=["u0"])
+    assert float(abs(one.d_u_u0 - other.d_u_u0).max()) < 1e-9
+
+
+def test_what_is_shown_counts_turns(tmp_path: Path) -> None:
+    """Samples that are turns apart, runs that a stop holds in the end, files, tables, lines of plots, rollouts."""
+    law, found = {"x": lambda at: at.q("crank")}, []
+    for cut in ("crank", OTHER):
+        m = bc.load("slider_crank")
+        m.add_friction("bearing", "crank", viscous=1e-3)
+        system = bc.compile(m, cut=[cut])
+        state = system.assemble(q={"crank": 0.7}, u={"crank": 60.0})
+        run = system.simulate(state, 0.4, step=1e-3, stepper="rk8", output=0.2, outputs=law, file=tmp_path / "run.nc")
+        held = system.simulate(state, 0.2, step=1e-3, stepper="rk8", output=0.04, tau={"crank": 5.0},
+                               events=bc.joint_limit("crank", -1.0, 8.0, restitution=0.0))
+        run.to_csv(tmp_path / "run.csv")
+        head, *rows = (line.split(",") for line in (tmp_path / "run.csv").read_text().splitlines())
+        motion = bc.rollout(system, (state.q[None], state.u[None]), step=1e-3, stepper="rk8")
+        motion.step(steps=300)
+        found.append({
+            "line": lines_of(run, "crank")[0].values[:, 0], "file": bc.open_result(tmp_path / "run.nc")["x"].values,
+            "table": np.array([float(row[head.index("q.crank.angle [rad]")]) for row in rows]),
+            "held": held.outputs(law).x.values, "length": held.element("bearing").length.values,
+            "held line": lines_of(held, "q.crank")[0].values[:, 0], "rollout": motion.outputs(law)["x"]})
+    assert found[1]["line"][-1] > 20.0 and abs(found[1]["held"][-1] - 8.0) < 1e-9
+    for key, values in found[0].items():
+        assert np.abs(values - found[1][key]).max() < 1e-6, key
 
 
 def test_joints_whose_turns_count_are_not_cut_if_it_can_be_avoided() -> None:

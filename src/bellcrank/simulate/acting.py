@@ -12,6 +12,7 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
 from bellcrank.simulate.closing import given_wrenches
+from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.force_elements import (
     actuator_forces,
     machine_view,
@@ -42,6 +43,7 @@ class States(NamedTuple):
     t: Floats
     closing: dict[str, Floats]  #: forces given of joints that close loops
     wrenches: Wrenches  #: external ones, what `closing` does to the bodies, and rigid contacts
+    start: Beginning  #: of the run, from which angles go on
     unknown: npt.NDArray[np.bool_] | None = None  #: where what acts is not on record
 
     def known(self, values: Floats) -> Floats:

@@ -2,34 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.scalar.graph import Number
+from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.topology.tree import LoopForce, Tree
 
-__all__ = ["MachineAlongTime", "followed", "turning_elements"]
+if TYPE_CHECKING:
+    from bellcrank.system.machine_functions import Machine
+
+__all__ = ["along_time", "followed", "gone_on", "turning_elements"]
 
 
-class MachineAlongTime(MachineView):
-    """Angles of joints that close loops are measured within half a turn; here they go on from sample to sample, by the
-    whole turns that are nearest to what their speeds say, as those of other joints do."""
+class _MachineAlongTime(MachineView):
+    """Angles of joints that close loops are measured within half a turn; here they go on from sample to sample, as
+    those of other joints do."""
 
     t: Any
+    system: Machine
+    place: Floats
+    start: Beginning
 
     def _of_closure(self, k: int, i: int, rate: bool) -> Number:
         found, c = super()._of_closure(k, i, rate), self._tree.closures[k]
         if rate or not (c.free or c).kind.within_a_turn(i):
             return found
-        return followed(found, super()._of_closure(k, i, True), self.t)
+        return gone_on(self.system, (c.name, i), found, super()._of_closure(k, i, True), self.t, self.place, self.start)
 
 
-def turning_elements(tree: Tree) -> set[str]:
-    """Elements whose lengths are angles of joints that close loops."""
-    return {p.name for p in tree.pairs if isinstance(p, LoopForce)
+def along_time(system: Machine, q: Floats, start: Beginning) -> type[MachineView]:
+    """The machine over states q (..., nq) of a run, as laws see it."""
+    return type("MachineAlongTime", (_MachineAlongTime,), {"system": system, "place": q, "start": start})
+
+
+def gone_on(system: Machine, angle: tuple[str, int], measured: Number, rates: Number, times: Floats, q: Floats,
+            start: Beginning) -> Floats:
+    """An angle (joint and coordinate) that is measured within half a turn as it goes on along a run: by coordinates
+    that tell its turns, or else by the whole turns that are nearest to what its speeds say."""
+    found = start.continued(system, *angle, measured, q)
+    return followed(measured, rates, times) if found is None else found
+
+
+def turning_elements(tree: Tree) -> dict[str, tuple[str, int]]:
+    """Elements whose lengths are angles of joints that close loops: which ones, joint and coordinate."""
+    return {p.name: (tree.closures[p.closure].name, p.coordinate) for p in tree.pairs if isinstance(p, LoopForce)
             and (tree.closures[p.closure].free or tree.closures[p.closure]).kind.within_a_turn(p.coordinate)}
 
 

@@ -7,7 +7,7 @@ kernel, where it is evaluated in every stage of every step (or at a sample rate,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
+from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_entries", "
 class Named(Sequence[Number]):
     """Coordinates or speeds of a machine, by number or by joint: ``q[2]``, ``q["elbow"]``.
 
-    Joints that close loops have no number, but can be named, too: their angles are within half a turn.
+    Joints that close loops have no number, but can be named, too: their angles are within half a turn at the start of
+    a run, and go on from there if all axes around the loop are parallel; others stay within half a turn.
     """
 
     def __init__(self, values: Sequence[Number], places: Mapping[str, range],
@@ -107,15 +109,19 @@ def joint_places(system: Machine, speeds: bool) -> dict[str, range]:
     return out
 
 
-def named(system: Machine, what: str, values: Sequence[Number], leaf: Callable[[Any], Number] | None) -> Named:
-    """Coordinates ("q") or speeds ("u") by number and by name; `leaf` says what expressions of closing joints read."""
+def named(system: Machine, what: str, values: Sequence[Number], leaf: Callable[[Any], Number] | None,
+          start: Beginning | None = None) -> Named:
+    """Coordinates ("q") or speeds ("u") by number and by name; `leaf` says what expressions of closing joints read,
+    whose angles go on from where a run had its `start`."""
     places = joint_places(system, what == "u")
 
     def measured(joint: str) -> Sequence[Number]:
         found = cut_joint(system, joint)
         if found is None or leaf is None or not (found.speeds if what == "u" else found.coordinates):
             raise unknown_joint(system, joint, tuple(places))
-        return evaluate(list(found.speeds if what == "u" else found.coordinates), leaf)
+        if what == "u":
+            return evaluate(list(found.speeds), leaf)
+        return evaluate(list(found.coordinates) if start is None else start.coordinates(system, found), leaf)
 
     return Named(values, places, measured)
 
@@ -130,6 +136,7 @@ class Drive:
     given: Sampled | Traced
     target: str
     cuts: tuple[str, ...] = ()
+    start: Beginning | None = field(default=None, compare=False)  #: where the run begins
 
     @property
     def traced(self) -> bool:
@@ -180,7 +187,7 @@ class Drive:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
         assert isinstance(self.given, Traced)
-        q = named(system, "q", [graph.leaf(("q", i)) for i in range(system.nq)], graph.leaf)
+        q = named(system, "q", [graph.leaf(("q", i)) for i in range(system.nq)], graph.leaf, self.start)
         u = named(system, "u", [graph.leaf(("u", i)) for i in range(system.nu)], graph.leaf)
         try:
             entries = self.entries(system, self.given.function(graph.leaf(("t", 0)), q, u))
@@ -198,7 +205,7 @@ class Drive:
             return ""
         leaf = numbers(system, t, q, u)
         try:
-            self.given.function(t, *(named(system, what, [float(x) for x in values], leaf)
+            self.given.function(t, *(named(system, what, [float(x) for x in values], leaf, self.start)
                                      for what, values in (("q", q), ("u", u))))
         except StateError as error:
             return f"{'control' if self.target == 'tau' else 'wrenches'}: {error}"

@@ -15,6 +15,7 @@ from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.simulate.closing import numbers
 from bellcrank.simulate.control import Named, named
+from bellcrank.simulate.whole_turns import Beginning
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -168,8 +169,8 @@ def unlock(*names: str) -> Change:
 class Watch:
     """Looks for events along steps of one state."""
 
-    def __init__(self, system: Machine, events: Sequence[Event]) -> None:
-        self.system, self.events = system, tuple(events)
+    def __init__(self, system: Machine, events: Sequence[Event], start: Beginning | None = None) -> None:
+        self.system, self.events, self._start = system, tuple(events), start
         self._graphs = [self._trace(e) for e in self.events]
         self._near = np.full(len(self.events), np.nan)  #: values of functions of angles that are known to a turn only
         self.side = np.zeros(len(self.events))  #: of zero, on which every function was last; 0: not known
@@ -177,7 +178,7 @@ class Watch:
 
     def _trace(self, e: Event) -> Scalar | None:
         graph = Graph()
-        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)], graph.leaf)
+        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)], graph.leaf, self._start)
         u = named(self.system, "u", [graph.leaf(("u", i)) for i in range(self.system.nu)], graph.leaf)
         try:
             value = e.function(graph.leaf(("t", 0)), q, u)
@@ -203,7 +204,7 @@ class Watch:
                 continue
             for i in range(len(times)):
                 one = numbers(self.system, float(times[i]), q[i], u[i])
-                value = e.function(float(times[i]), named(self.system, "q", q[i].tolist(), one),
+                value = e.function(float(times[i]), named(self.system, "q", q[i].tolist(), one, self._start),
                                    named(self.system, "u", u[i].tolist(), one))
                 out[i, k] = float(value)
         if np.isnan(out).any():

@@ -57,7 +57,7 @@ class Rhs:
     def _apply(self, d: Drive, t: float, y: Floats) -> None:
         system, nq = self.system, self._nq
         leaf = numbers(system, t, y[..., :nq], y[..., nq:])
-        q = named(system, "q", [y[..., i] for i in range(nq)], leaf)
+        q = named(system, "q", [y[..., i] for i in range(nq)], leaf, d.start)
         u = named(system, "u", [y[..., nq + i] for i in range(system.nu)], leaf)
         answer = d.given.function(t, q, u)  # type: ignore[arg-type]
         columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in d.entries(system, answer)), y[..., 0])[:-1]

@@ -24,13 +24,14 @@ from bellcrank.simulate.acting import (
     element_force,
     joint_reactions,
 )
-from bellcrank.simulate.by_topology import by_topology
+from bellcrank.simulate.by_topology import BEGUN, by_topology
 from bellcrank.simulate.closing import given_wrenches
 from bellcrank.simulate.element_results import ElementResults
 from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_record, wrenches_on_record
 from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
+from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.kernels import Wrenches
 
@@ -90,7 +91,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
                 continue
             on_bodies = given_wrenches(system, joint, forces, q, when)[0]
             wrenches = on_bodies if wrenches is None else system.model.wrench_rows(wrenches) + on_bodies
-        states = States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches)
+        states = States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches, self._beginning(q))
         return self._touched(states, what) if needs_wrenches else states
 
     def _touched(self, states: States, what: str) -> States:
@@ -104,7 +105,14 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         added = contact_wrenches(states.system, states.q, states.u, states.t,
                                  {name: np.nan_to_num(x) for name, x in forces.items()})
         given = 0.0 if states.wrenches is None else states.system.model.wrench_rows(states.wrenches)
-        return States(*states[:6], added + given, unknown)
+        return States(*states[:6], added + given, states.start, unknown)
+
+    def _beginning(self, q: Floats) -> Beginning:
+        """The first of states (..., nq), or of all those that these are a part of."""
+        if "time" not in self._lead:
+            return Beginning(q, 0.0)
+        first = q.take([0], self._lead.index("time")) if BEGUN not in self.attrs else np.asarray(self.attrs[BEGUN])
+        return Beginning(first, float(self["time"].values[0]))
 
     @property
     def _lead(self) -> tuple[str, ...]:

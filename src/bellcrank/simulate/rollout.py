@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.control import force_entries, force_places
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
@@ -22,6 +23,7 @@ from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
 from bellcrank.simulate.setup import Setup, forced_cuts
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
+from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ class Rollout:
         self._kind = STEPPERS[setup.stepper]
         assert setup.step is not None
         self._h, self._steps = setup.step, 0
+        self._begun = setup.y0[:, :self.system.nq].copy()  #: where states began
         self._cuts: tuple[str, ...] = ()  #: joints that close loops on which forces act
         self._equations = self._made(self.system, setup.count, setup.tau)
         backend = self._equations.backend
@@ -148,7 +151,8 @@ class Rollout:
 
     def outputs(self, laws: Mapping[str, Callable[[Any], Any]] | None = None) -> dict[str, npt.NDArray[np.float64]]:
         """Outputs of all states at present, (states,) each, by name: functions of the machine ``law(at)``, those of
-        `Mechanism.add_output` unless some are given. Cost: O(n) a state, on the CPU.
+        `Mechanism.add_output` unless some are given. Angles go on beyond half a turn, as far as coordinates of the
+        machine tell. Cost: O(n) a state, on the CPU.
 
         >>> import bellcrank as bc, numpy as np
         >>> motion = bc.rollout(bc.compile(bc.load("pendulum")), (np.ones((3, 1)), np.zeros((3, 1))), step=1e-3)
@@ -156,7 +160,8 @@ class Rollout:
         array([2., 2., 2.])
         """
         q, u = (self._numbers(x).astype(float) for x in (self.q, self.u))
-        return output_values(self.system, np.full(self.count, self.t), q, u, laws)
+        view = along_time(self.system, q, Beginning(self._begun, self._setup.start))
+        return output_values(self.system, np.full(self.count, self.t), q, u, laws, view)
 
     def _rows(self, blocks: Any, first: int, end: int) -> Any:
         return blocks[:, first:end].transpose(0, 2, 1).reshape(-1, end - first)[:self.count]
@@ -222,6 +227,7 @@ class Rollout:
         system = self._single(chosen)
         rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
         self._write(self._y, chosen, self._place(rows))
+        self._begun[chosen] = rows[:, :self.system.nq]
         if self._carried is not None:  # contacts begin anew
             self._write(self._given[:, self._carried:], chosen, 0.0)
         self._alive[self._place(chosen, np.int64)] = True

@@ -83,7 +83,7 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
 
         check_differentiable(setup)
         return with_sensitivities(setup, *recorded(setup, progress, file), sensitivities)
-    if setup.events and setup.count > 1:
+    if setup.one_by_one:
         from bellcrank.simulate.one_by_one import one_by_one
 
         return one_by_one(setup, simulate, {
@@ -188,7 +188,8 @@ class _Run:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
         given = [self.machine.lifting(course, e) if isinstance(e, LiftOff) else e for e in self.setup.events]
-        watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops)])
+        watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops)],
+                      self.setup.beginning)
         if watch.events:
             watch.begin(course.time, *self.one(course))
         self.settle(course, watch)

@@ -24,6 +24,7 @@ from bellcrank.simulate.going_on import ended, last_state
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
+from bellcrank.simulate.whole_turns import Beginning
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -58,6 +59,7 @@ class Setup:
     threads: int | None
     closing: str = "position"  #: what steps close of the loops: see `CLOSING`
     cuts: tuple[str, ...] = ()  #: joints that close loops whose forces follow those of the tree in `tau`
+    beginning: Beginning | None = None  #: from which angles of joints that close loops go on
 
     @property
     def count(self) -> int:
@@ -75,6 +77,12 @@ class Setup:
             return np.concatenate([[self.start], self.times])
         numbers = np.append(np.arange(0, self.steps, self.every), self.steps)
         return np.asarray(self.start + numbers * self.step, dtype=float)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether states of a batch are runs of their own: they have events at times of their own, or controllers that
+        count turns of joints that close loops from numbers of their own."""
+        return self.count > 1 and (bool(self.events) or not (self.beginning is None or self.beginning.alike))
 
     @property
     def alters(self) -> bool:
@@ -127,9 +135,18 @@ class Setup:
                      tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts)
         made.holds()
         begin_code(system, kind, len(q), made.samples)
-        made = replace(made, y0=made.closed())
+        made = replace(made, y0=made.closed()).begun()
         made.check_stops()
         check_contacts(system, stepper, made.y0, t, goes_on=ended(system, state))
+        return made
+
+    def begun(self) -> Setup:
+        """The same, with controllers that know where it begins."""
+        start = Beginning(self.y0[:, :self.system.nq], self.start)
+        made = replace(self, beginning=start, drives=tuple(replace(d, start=start) for d in self.drives))
+        for d in made.drives if closing_joints(self.system) else ():
+            if d.traced:
+                d.graph(self.system)  # finds out which angles it reads
         return made
 
     def check_stops(self) -> None:

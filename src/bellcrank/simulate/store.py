@@ -16,6 +16,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
+from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import (
     MOST_CLOSURES,
@@ -34,6 +35,7 @@ from bellcrank.simulate.netcdf import EventRecord, open_result, per_event
 from bellcrank.simulate.result_place import growing_file, put_in_place
 from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
+from bellcrank.simulate.whole_turns import Beginning
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -85,6 +87,7 @@ class Writer:
         self._layout = replace(self._layout, contact_components=tuple(contacts), wrench_components=tuple(wrenches),
                                outputs=(*self._layout.outputs, *(Field(name, "", "1", f"output {name}")
                                                                  for name in outputs or ())))
+        self._turning: Beginning | None = None  #: from which angles of joints that close loops go on
         self._laws = {o.name: o.law for o in system.model.mechanism.outputs} | dict(outputs or {})
         self._topology = 0
         self._early = run_attributes(system, dict(settings or {}))
@@ -224,7 +227,9 @@ class Writer:
         lead = block["q"].shape[:-1]
         clock = block["time"].reshape(-1, *(1,) * (len(lead) - 1))
         try:
-            return output_values(self._system, clock, block["q"], block["u"], self._laws)
+            self._turning = self._turning or Beginning(block["q"][:1], float(block["time"][0]))
+            view = along_time(self._system, block["q"], self._turning)
+            return output_values(self._system, clock, block["q"], block["u"], self._laws, view)
         except ModelError:
             return {field.name: np.full(lead, np.nan) for field in self._layout.outputs}
 
