@@ -29,14 +29,19 @@ MOVING = ("at", "x", "y", "z")  # the second shape's frame
 
 
 def loads(one: str, other: str, first: ShapeFrame, second: ShapeFrame) -> list[Number]:
-    """Force and moment on the second shape, with 1 N/m at every place, and the largest depth."""
+    """Force and moment on the second shape, with 1 N/m at every place; the energy, how much is shared between places,
+    and the largest depth."""
     force = moment = Vector.zero()
+    energy: Number = 0.0
+    shared: Number = 0.0
     deepest: Number = -1.0
     for place in touches(SHAPES[one], first, SHAPES[other], second):
-        push = place.normal * (maximum(place.depth, 0.0) * place.share)
+        depth = maximum(place.depth, 0.0)
+        push = place.normal * (depth * place.share)
         force, moment = force + push, moment + (place.point - second.origin).cross(push)
+        energy, shared = energy + 0.5 * depth * depth * place.share, shared + depth * place.share * (1.0 - place.share)
         deepest = maximum(deepest, place.depth)
-    return [*force, *moment, deepest]
+    return [*force, *moment, energy, shared, deepest]
 
 
 @cache
@@ -90,11 +95,25 @@ def test_derivatives_beside_finite_differences(one: str, other: str, depth: floa
     """Along random motions, everywhere but at kinks: differences to both sides tell these."""
     rng, (origin, turn), h = np.random.default_rng(4), poses(one, other, depth), 1e-7
     velocity, omega = rng.normal(size=(2, *origin.shape))
-    exact = at(one, other, origin, turn, (velocity, np.cross(omega[:, :, None], turn, axis=1)))
-    before, here, after = (at(one, other, origin + t * velocity, Rotation.from_rotvec(t * omega).as_matrix() @ turn)
-                           for t in (-h, 0.0, h))
+    exact = at(one, other, origin, turn, (velocity, np.cross(omega[:, :, None], turn, axis=1)))[:, :7]
+    before, here, after = (at(one, other, origin + t * velocity, Rotation.from_rotvec(t * omega).as_matrix() @ turn
+                              )[:, :7] for t in (-h, 0.0, h))
     size = 1.0 + np.abs(exact).max(axis=1)
     wrong = np.abs((after - before) / (2 * h) - exact).max(axis=1) > 1e-4 * size
     kink = np.abs(after + before - 2 * here).max(axis=1) > 1e-4 * size * h
     assert not (wrong & ~kink).any(), np.flatnonzero(wrong & ~kink)
     assert kink.mean() < 2e-3
+
+
+@pytest.mark.parametrize(("one", "other"), [("cylinder", "box"), ("cylinder", "mesh"), ("capsule", "cylinder")])
+def test_power_is_what_is_stored(one: str, other: str, depth: float = 0.05) -> None:
+    """Also deep inside each other, wherever no place takes over from another: points of rims count where they are
+    nearest to an edge, not where the search for that was given up."""
+    rng, (origin, turn) = np.random.default_rng(6), poses(one, other, depth)
+    velocity, omega = rng.normal(size=(2, *origin.shape))
+    here = at(one, other, origin, turn)
+    rates = at(one, other, origin, turn, (velocity, np.cross(omega[:, :, None], turn, axis=1)))
+    power = (here[:, :3] * velocity + here[:, 3:6] * omega).sum(axis=1)
+    alone = here[:, 7] < 1e-12
+    assert alone.mean() > 0.9
+    np.testing.assert_allclose(rates[alone, 6], -power[alone], atol=1e-5 * depth)

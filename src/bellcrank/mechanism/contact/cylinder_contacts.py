@@ -40,8 +40,9 @@ from bellcrank.spatial import Vector
 __all__ = ["and_nearest", "beside_cylinder", "cylinder_box", "cylinder_cylinder", "either_side", "end_toward",
            "in_cylinder", "no_deeper", "rim_on_edge", "rims_of", "side_on_line"]
 
-#: steps by which the nearest point of a rim is found, the largest of them [rad], and what is too flat for any [m^2]
-_AGAIN, _TURN, _FLAT = 6, 0.5, 1e-18
+#: steps by which the nearest point of a rim is found, the largest of them [rad], what is too flat for any [m^2], and
+#: the square of the last step where it is found [rad^2]
+_AGAIN, _TURN, _FLAT, _SETTLED = 6, 0.5, 1e-18, 1e-8
 #: ends whose normals are this much alike (cosine) have rims that cross
 _ALIKE = 0.999
 #: the squared part of a radius by which points of rims may miss each other
@@ -169,18 +170,21 @@ def side_on_line(axis: FaceEdge, radius: float, edge: FaceEdge, way: Vector, sof
     return counted(choose(0.0, share, point, axis.middle), normal, depth, share, far)
 
 
-def _nearest_on_rim(center: Vector, axis: Vector, arm: Vector, line: Vector, way: Vector) -> Vector:
+def _nearest_on_rim(center: Vector, axis: Vector, arm: Vector, line: Vector, way: Vector) -> tuple[Vector, Number]:
     """From the center of a circle to its point where the distance from a line is stationary, by Newton's method from a
-    guess: f = |r|^2 / 2 with r across the line, f' = r . p', f'' = |p' across|^2 - r . arm."""
+    guess: f = |r|^2 / 2 with r across the line, f' = r . p', f'' = |p' across|^2 - r . arm. And one where it was found,
+    none elsewhere: a force along r works at another rate than its depth changes anywhere else."""
+    found: Number = 0.0
     for _ in range(_AGAIN):
         along = axis.cross(arm)
         apart = center + arm - line
         apart = apart - way * way.dot(apart)
         steep = along.dot(along) - way.dot(along) * way.dot(along) - apart.dot(arm)
         step = select_less(steep, _FLAT, 0.0, -(apart.dot(along) / maximum(steep, _FLAT)))
+        found = select_less(steep, _FLAT, 0.0, select_less(step * step, _SETTLED, 1.0, 0.0))
         step = clamp(step, -_TURN, _TURN)
         arm = (arm + along * step) * (1.0 / sqrt(1.0 + step * step))
-    return arm
+    return arm, found
 
 
 def rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, soft: float, far: float
@@ -190,14 +194,14 @@ def rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, 
     guesses, crosses = _passing(end.middle, end.normal, cylinder.radius, edge, end.axes[0])
     out: list[Touch] = []
     arms = [_nearest_on_rim(end.middle, end.normal, guess, edge.middle, edge.way) for guess in guesses]
-    both = arms[1] - arms[0]
-    for k, arm in enumerate(arms):
+    both = arms[1][0] - arms[0][0]
+    for k, (arm, found) in enumerate(arms):
         point = end.middle + arm
         t = edge.way.dot(point - edge.middle)
         normal = direction(end.normal.cross(arm).cross(edge.way), way)[0]
         normal = normal * select_less(normal.dot(way), 0.0, -1.0, 1.0)
         depth = normal.dot(point - edge.middle)
-        share = part_inside(edge.half - magnitude(t), soft)
+        share = part_inside(edge.half - magnitude(t), soft) * found
         share = select_less(crosses, 1e-12, 0.0, select_less(normal.dot(way), ALONG, 0.0, share))
         share = select_less(depth, end.deep, share, 0.0)
         if k:  # not the same one again
@@ -271,12 +275,13 @@ def _rims_beside(mine: Cylinder, first: ShapeFrame, theirs: Cylinder, second: Sh
         center = first.point(0.0, 0.0, side * mine.length)
         guesses, crosses = _passing(center, first.z, mine.radius, axis, first.x)
         for k, guess in enumerate(guesses):
-            point = center + _nearest_on_rim(center, first.z, guess, second.origin, second.z)
+            arm, found = _nearest_on_rim(center, first.z, guess, second.origin, second.z)
+            point = center + arm
             apart = point - second.origin
             along = second.z.dot(apart)
             normal, distance = direction(apart - second.z * along, -way)
             depth = theirs.radius - distance
-            share = part_inside(axis.half - magnitude(along), soft)
+            share = part_inside(axis.half - magnitude(along), soft) * found
             share = select_less(-normal.dot(way), ALONG, 0.0, share)
             if k:
                 share = select_less(crosses, 1e-12, 0.0, share)
