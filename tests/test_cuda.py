@@ -512,18 +512,24 @@ def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 @with_compiler
 @pytest.mark.parametrize("backend", ("cuda", "llvm"))
 def test_rollouts_are_the_motion(gpu: HostDevice, backend: str) -> None:
-    """With forces from a policy, resets, and a state that needs another plan on the way."""
-    cpu = bc.compile(bc.load("four_bar"))
-    system = bc.compile(bc.load("four_bar"), backend=backend, independent=["C"])
-    q, u, _ = states(cpu)
+    """With forces from a policy and others that depend on time, parameters of every state, resets, and states that need
+    another plan on the way."""
+    m = bc.load("four_bar")
+    m.parameter("gust", 0.0)
+    m.add_joint_force("wind", "A", lambda at: at.parameter("gust") * bc.math.sin(40.0 * at.t))
+    m.add_output("later", lambda at: at.t + at.q("A"))
+    gusts = {"gust": np.linspace(-2.0, 2.0, STATES)}
+    cpu = bc.compile(m).with_parameters(**gusts)
+    system = bc.compile(m, backend=backend, independent=["C"]).with_parameters(**gusts)
+    q, u, _ = states(bc.compile(m))
     u = u * np.linspace(0.1, 12.0, len(u))[:, None]
     motion = bc.rollout(system, (q, u), step=1e-3)
+    again, now = None, 0.0
     for _ in range(10):
         motion.step(-0.3 * motion.u, steps=20)
-    again, now = cpu.simulate((q, u), 0.02, step=1e-3, tau=-0.3 * u, output=0.02), 0.02
-    while now < 0.199:
-        last = (again.q.values[-1], again.u.values[-1])
-        again, now = cpu.simulate(last, 0.02, step=1e-3, tau=-0.3 * last[1], output=0.02), now + 0.02
+        last = (q, u) if again is None else (again.q.values[-1], again.u.values[-1])
+        again, now = cpu.simulate((*last, now), 0.02, step=1e-3, tau=-0.3 * last[1], output=0.02), now + 0.02
+    assert np.abs(motion.outputs()["later"] - 0.2 - again.q.values[-1, :, 0]).max() < 1e-7
     kind = HostArray if backend == "cuda" else np.ndarray
     assert type(motion.q) is kind and motion.alive.all() and abs(motion.t - 0.2) < 1e-12
     assert np.abs(motion.q - again.q.values[-1]).max() < 1e-7
