@@ -568,7 +568,13 @@ def test_rollouts_with_rigid_contacts(gpu: HostDevice, backend: str, monkeypatch
     assert (again.contact_force.values[-1] < -0.1).any(axis=0)[[2, 5]].all()  # both balls of some have landed
     assert motion.alive.all() and np.abs(motion.q - again.q.values[-1]).max() < 1e-12
     assert np.abs(motion.u - again.u.values[-1]).max() < 1e-10
+    acted = np.abs(again.contact_force.values[-1].reshape(STATES, 2, 3))
+    for i, forces in enumerate(motion.contact_forces.values()):
+        assert np.abs(forces[:, 0] - acted[:, i, 2]).max() < 1e-6
+        assert np.abs(forces[:, 1] - np.hypot(acted[:, i, 0], acted[:, i, 1])).max() < 1e-6
+    assert 0.0 < motion.contact_residual < 1e-9
     motion.reset(range(STATES), (q, u))
+    assert motion.contact_residual == 0.0
     motion.step({"free.vx": 1.0}, steps=20)
     assert np.abs(motion.u - again.u.values[2]).max() < 1e-10  # as if nothing had been before
 

@@ -149,6 +149,40 @@ class Rollout:
         """Which states go on, (states,)."""
         return self._alive.copy()
 
+    @property
+    def contact_residual(self) -> float:
+        """By how much the conditions of rigid contacts were missed at most in all steps since the beginning or `reset`
+        [m/s]; 0 without such contacts."""
+        last = self._given.shape[1] - 1
+        return 0.0 if self._carried is None else float(self._numbers(self._rows(self._given, last - 1, last)).max())
+
+    @property
+    def contact_forces(self) -> dict[str, Any]:
+        """Of every rigid contact the normal force and friction [N] in the last step, each the sum of its places',
+        (states, 2), by name.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> m = bc.Mechanism("ball")
+        >>> _ = m.add_joint("free", bc.Free(), m.ground, m.add_body("ball", bc.Inertia.sphere(2.0, 0.1)))
+        >>> _ = m.add_shape("ball", bc.Sphere(0.1), role="collision")
+        >>> _ = m.add_shape(m.ground, bc.Plane(), role="collision")
+        >>> _ = m.add_contact("floor", m.ground, "ball", friction=0.5)
+        >>> q = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1]])
+        >>> motion = bc.rollout(bc.compile(m), (q, np.zeros((1, 6))), step=1e-3, stepper="moreau")
+        >>> motion.step(steps=5)
+        >>> motion.contact_forces["floor"].round(6), motion.contact_residual < 1e-9
+        (array([[19.62,  0.  ]]), True)
+        """
+        found: dict[str, Any] = {}
+        start = 0 if self._carried is None else self._carried + 2 * self.system.nu
+        for pair in self.system.model.tree.contacts:
+            p = self._rows(self._given, start, start + 3 * pair.places).reshape(self.count, pair.places, 3) / self._h
+            total = p.sum(axis=1)[:, :2]
+            total[:, 1] = ((p[..., 1:] ** 2).sum(axis=-1) ** 0.5).sum(axis=-1)
+            found[pair.name] = total
+            start += 3 * pair.places
+        return found
+
     def outputs(self, laws: Mapping[str, Callable[[Any], Any]] | None = None) -> dict[str, npt.NDArray[np.float64]]:
         """Outputs of all states at present, (states,) each, by name: functions of the machine ``law(at)``, those of
         `Mechanism.add_output` unless some are given. Angles go on beyond half a turn, as far as coordinates of the
