@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,6 +77,19 @@ def test_errors_come_where_the_code_is_asked_for() -> None:
         with pytest.raises(RuntimeError, match="parsing error"):
             library.address  # noqa: B018
     assert compiling._ordering.count == 0
+
+
+def test_a_process_does_not_end_while_code_is_made() -> None:
+    """LLVM takes its data down at the end of the process, and would abort. What has not begun is left."""
+    program = """
+import atexit
+from bellcrank.target.llvm import compiling
+from test_compiling import long_text
+atexit.register(lambda: print(any(t.is_alive() for t in compiling._threads), len(compiling._queue)))
+jobs = [compiling.Job(long_text(seed), compiling.Effort.LOOPS, "") for seed in range(8)]
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent)
+    assert (ended.returncode, ended.stdout.split()) == (0, ["False", "0"]), ended.stderr
 
 
 def _child(library: jit.Library, queue: multiprocessing.Queue[float]) -> None:

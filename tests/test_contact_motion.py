@@ -397,6 +397,22 @@ def test_overlaps_and_steppers_are_named() -> None:
         rigid.simulate(lying(rigid, 0.05), 0.1)
 
 
+@pytest.mark.parametrize(("rigid", "label", "value"), [
+    (False, "stiffness", 0.0), (False, "friction", -0.1), (False, "dissipation", np.nan), (True, "friction", -0.5),
+    (True, "restitution", -1.0)])
+def test_parameters_that_contacts_cannot_have_are_named(rigid: bool, label: str, value: float) -> None:
+    m = bc.Mechanism("ball")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("ball", bc.Inertia.sphere(1.0, 0.1)))
+    m.add_shape("ball", bc.Sphere(0.1), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    given = {"friction": 0.5, **({"restitution": 0.5} if rigid else {"stiffness": 1e4, "dissipation": 0.1})}
+    m.add_contact("floor", m.ground, "ball", **{k: m.parameter(k, x) for k, x in given.items()})
+    system = bc.compile(m, backend="numpy").with_parameters(**{label: [given[label], value]})
+    q = np.tile(system.neutral() + np.eye(7)[6], (2, 1))
+    with pytest.raises(bc.ModelError, match=rf"{label} of contact 'floor' is .* must be (positive|zero or more)"):
+        system.simulate((q, np.zeros((2, 6))), 0.01, stepper="moreau" if rigid else "rk4")
+
+
 def test_stiff_springs_on_joints() -> None:
     """Far stiffer than the step is short: what it converges to is the motion, not that of the inertia it adds."""
     m = bc.load("double_pendulum")

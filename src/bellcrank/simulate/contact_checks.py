@@ -40,6 +40,8 @@ def check_contacts(system: Machine, stepper: str, y: Floats, t: float, *, goes_o
         raise ModelError(f"simulate: contact {tree.contacts[0].name!r} is rigid (it has no stiffness), which needs "
                          f"stepper='moreau', not {stepper!r}")
     pairs: list[ContactPair] = [p for p in (*tree.pairs, *tree.contacts) if isinstance(p, ContactPair)]
+    for pair in pairs:
+        _check_material(pair.name, with_values(system.plans, pair.material))
     if not pairs or goes_on:
         return
     deep = _too_deep(system, pairs, y[:, :system.nq], t)
@@ -49,6 +51,16 @@ def check_contacts(system: Machine, stepper: str, y: Floats, t: float, *, goes_o
         raise StateError(f"simulate: shapes of contacts overlap at the start: {named}{more}; begin with the bodies "
                          "apart, leave out contacts that are not meant (add_contacts(..., exclude=...)), or give the "
                          "result of a run in place of its last state to go on from there")
+
+
+def _check_material(name: str, material: Any) -> None:
+    """Refuse what parameters must not be."""
+    for label, above in (("stiffness", True), ("slip_speed", True), ("dissipation", False), ("friction", False),
+                         ("restitution", False)):
+        values = np.asarray(getattr(material, label, 1.0), dtype=float)
+        if not (values > 0.0 if above else values >= 0.0).all():
+            raise ModelError(f"simulate: {label} of contact {name!r} is {values.min():g} by the values of parameters; "
+                             f"it must be {'positive' if above else 'zero or more'}: see with_parameters")
 
 
 def _too_deep(system: Machine, pairs: list[ContactPair], q: Floats, t: float) -> list[tuple[float, str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -20,6 +22,8 @@ __all__ = ["Effort", "Job", "machine"]
 
 #: lines of one function from which on compiling takes LLVM too long (some 50 us a line) with its better half
 _LARGE = 40_000
+#: how long a process waits at its end for code that is being made [s]
+_LONGEST = 20.0
 
 
 def machine(effort: int = 2) -> Any:
@@ -65,6 +69,7 @@ class Job:
         self._error: Exception | None = None
         self._claim, self._done, self._process = threading.Lock(), threading.Event(), os.getpid()
         _queue.append(self)
+        _finish_at_exit()
         if sum(other.is_alive() for other in list(_threads)) < (os.cpu_count() or 1):
             thread = threading.Thread(target=_work_off, name="bellcrank compiles", daemon=True)
             _threads.add(thread)
@@ -103,6 +108,20 @@ def _work_off() -> None:
         except IndexError:
             return
         job.work()
+
+
+@functools.cache
+def _finish_at_exit() -> None:
+    """Let a process not end while LLVM is at work: it would find its own data taken down, and abort."""
+    atexit.register(_finish)
+
+
+def _finish() -> None:
+    """Begin with nothing more, and wait for what is begun; not for ever."""
+    _queue.clear()
+    end = time.monotonic() + _LONGEST
+    for thread in list(_threads):
+        thread.join(max(0.0, end - time.monotonic()))
 
 
 _queue: deque[Job] = deque()
