@@ -86,7 +86,7 @@ import atexit
 from bellcrank.target.llvm import compiling
 from test_compiling import long_text
 atexit.register(lambda: print(any(t.is_alive() for t in compiling._threads), len(compiling._queue)))
-jobs = [compiling.Job(long_text(seed), compiling.Effort.LOOPS, "") for seed in range(8)]
+jobs = [compiling.Job(long_text(seed), compiling.Effort.AS_TRACED, "") for seed in range(8)]
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent)
     assert (ended.returncode, ended.stdout.split()) == (0, ["False", "0"]), ended.stderr

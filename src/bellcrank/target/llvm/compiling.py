@@ -23,7 +23,7 @@ __all__ = ["Effort", "Job", "machine"]
 #: lines of one function from which on compiling takes LLVM too long (some 50 us a line) with its better half
 _LARGE = 40_000
 #: how long a process waits at its end for code that is being made [s]
-_LONGEST = 20.0
+_LONGEST = 10.0
 
 
 def machine(effort: int = 2) -> Any:
