@@ -440,6 +440,22 @@ def test_open_loads_of_machines_that_were_changed(opened: tuple[str, ...], held:
         same(other, found[0])
 
 
+def test_derivatives_of_open_loads_are_those_of_the_loads() -> None:
+    """Or they are refused: how joints share them is not known by every cut."""
+    m = bc.load("four_bar")
+    for push in (0.0, 5.0):
+        m.add_wrench(f"push {push}", m.bodies[1].name, moment=(push, 0.0, 3.0), force=(1.0, 0.0, 0.0))
+        for cut in ((), ("B",)):
+            system = bc.compile(m, backend="numpy", cut=cut)
+            state = system.assemble(q={"A": 0.7}, u={"A": 2.0})
+            if push and cut:
+                with pytest.raises(bc.NotYetError, match="share loads that mechanics leaves open.*without cut="):
+                    system.derivatives("reactions", state, by="u")
+                continue
+            found = system.derivatives("reactions", state, by="u").value
+            same({"value": found}, {"value": np.stack([*system.reactions(state).values()])})
+
+
 def test_open_loads_of_runs_with_locks() -> None:
     m, found = bc.load("four_bar"), []
     m.add_wrench("push", m.bodies[1].name, law=lambda at: ((1.0, 2.0, 5.0), (0.3, -0.4, 0.5)))
