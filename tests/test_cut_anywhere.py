@@ -302,6 +302,27 @@ def test_coordinates_of_linear_models_that_compile_was_asked_for() -> None:
         bc.analyze.linearize(system, system.assemble(), coordinates="A")
 
 
+@pytest.mark.parametrize("joint", JOINTS)
+def test_accelerations_curves_and_workspaces_by_joint(joint: str) -> None:
+    """Accelerations that are held, of one state and of several; the way of a point, and where it can go."""
+    def look(system: bc.System, state: bc.State) -> Things:
+        names = {"sleeve": ("sleeve",), "table": ("table.angle", "crank")}.get(joint, ("crank", "sleeve.angle"))
+        held = {name: [1.0, -2.0] if name == "sleeve" else 1.5 for name in names}
+        udot, last = system.consistent_acceleration(state, held), system.body_names[-1]
+        many = system.consistent_acceleration(np.stack([state.q, state.q]), state.u, held)
+        assert np.abs(many - udot).max() < 1e-10
+        at = bc.analyze.loop_coordinates(system, state.q, "crank" if joint != "table" else "table")[-1]
+        first, hold = ("table.angle", ["crank"]) if joint == "table" else ("crank", ["sleeve.angle"])
+        curve = bc.analyze.coupler_curve(system, first, last, values=at + np.linspace(0.0, 0.1, 4), hold=hold,
+                                         guess=state)
+        space = bc.analyze.workspace(system, last, guess=state, samples=5, ranges={first: (at, at + 0.1), hold[0]: (
+            *bc.analyze.loop_coordinates(system, state.q, hold[0].partition(".")[0])[:1],) * 2})
+        assert curve.q.shape == (4, system.nq) and space.q.shape == (5, system.nq)
+        return {"rate": system.acceleration(state.q, state.u, udot, last), "curve": curve.points, "space": space.points}
+
+    compare(joint, look)
+
+
 ASSEMBLED: dict[str, tuple[str, dict[str, Any]]] = {
     "held": ("four_bar", {"q": {"A": 0.5}}), "nothing": ("four_bar", {}),
     "part of a guess": ("four_bar", {"guess": {"A": 0.5, "D": -2.0}}),
@@ -417,6 +438,22 @@ def test_open_loads_of_machines_that_were_changed(opened: tuple[str, ...], held:
     assert len(found) > 1 and np.abs(found[0]["alone A"]).max() > 1.0
     for other in found[1:]:
         same(other, found[0])
+
+
+def test_derivatives_of_open_loads_are_those_of_the_loads() -> None:
+    """Or they are refused: how joints share them is not known by every cut."""
+    m = bc.load("four_bar")
+    for push in (0.0, 5.0):
+        m.add_wrench(f"push {push}", m.bodies[1].name, moment=(push, 0.0, 3.0), force=(1.0, 0.0, 0.0))
+        for cut in ((), ("B",)):
+            system = bc.compile(m, backend="numpy", cut=cut)
+            state = system.assemble(q={"A": 0.7}, u={"A": 2.0})
+            if push and cut:
+                with pytest.raises(bc.NotYetError, match="share loads that mechanics leaves open.*without cut="):
+                    system.derivatives("reactions", state, by="u")
+                continue
+            found = system.derivatives("reactions", state, by="u").value
+            same({"value": found}, {"value": np.stack([*system.reactions(state).values()])})
 
 
 def test_open_loads_of_runs_with_locks() -> None:

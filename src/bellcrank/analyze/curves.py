@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
+from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
 from bellcrank.arrays import Floats, check_unmasked, flat, one_time
 from bellcrank.errors import ModelError, StateError
@@ -82,6 +83,11 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     (True, (361, 3))
     """
     t = one_time(t)
+    kept = KeptJoints.of(system, [joint], hold)
+    if kept is not None:
+        found = coupler_curve(kept.wide, joint, body, point, values=values, samples=samples, hold=hold, t=t,
+                              guess=kept.guess(guess, t, "coupler_curve"))
+        return replace(found, q=found.q[:, kept.in_q])
     entries = driven_entries(system, [joint], "coupler_curve")
     name, coordinate = system.model.configuration.split(joint)
     kind = system.model.mechanism.joint(name).joint
@@ -107,11 +113,11 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
                          f"{'s' * (free != 1)} of freedom (or it starts at a dead point); name joints to hold"
                          f"{closer.advice}")
     walk = _Walk(system, closer, place, t, start)
-    found = walk.turn(samples) if wanted is None else walk.along(wanted)
-    q, _ = closer.close(np.array(found.q).reshape(-1, system.nq), t)
+    way = walk.turn(samples) if wanted is None else walk.along(wanted)
+    q, _ = closer.close(np.array(way.q).reshape(-1, system.nq), t)
     at = system.pose(q, body, t=t)
     points = at.position + (at.rotation @ np.asarray(point, dtype=float)[:, None])[..., 0]
-    return Curve(joint, body, np.array(found.values), points, q, found.closed, found.limits, found.stuck)
+    return Curve(joint, body, np.array(way.values), points, q, way.closed, way.limits, way.stuck)
 
 
 @dataclass
@@ -205,6 +211,11 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
         raise StateError(f"workspace: needs at least one sample, got {samples}")
     t = one_time(t)
     flat("point", point, 3, "x, y, z in the body's frame")
+    kept = KeptJoints.of(system, ranges)
+    if kept is not None:
+        found = workspace(kept.wide, body, point, ranges=ranges, samples=samples, seed=seed, t=t,
+                          guess=kept.guess(guess, t, "workspace"))
+        return replace(found, q=found.q[:, kept.in_q])
     entries, places, low, high = _ranges(system, ranges)
     values = np.random.default_rng(seed).uniform(low, high, (samples, len(places)))
     start = _start(system, guess, {}, t)

@@ -72,8 +72,8 @@ class KeptJoints:
     def widened(self, state: State) -> State:
         """A state as one of the wide machine; angles of the joints as they are measured, within half a turn."""
         plans, starts = self.system.plans, self.wide.model.configuration.starts
-        q = np.zeros((*np.shape(state.q)[:-1], self.wide.nq))
-        u = np.zeros((*np.shape(state.u)[:-1], self.wide.nu))
+        lead = np.broadcast_shapes(np.shape(state.q)[:-1], np.shape(state.u)[:-1])
+        q, u = np.zeros((*lead, self.wide.nq)), np.zeros((*lead, self.wide.nu))
         q[..., self.in_q], u[..., self.in_u] = state.q, state.u
         for name in self.joints:
             i, j = starts[name]

@@ -10,12 +10,13 @@ from bellcrank.arrays import Floats
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.scalar.graph import Number
 from bellcrank.simulate.whole_turns import Beginning
+from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 from bellcrank.topology.tree import LoopForce, Tree
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["along_time", "followed", "gone_on", "turning_elements"]
+__all__ = ["along_time", "closing_coordinates", "followed", "gone_on", "turning_elements"]
 
 
 class _MachineAlongTime(MachineView):
@@ -45,6 +46,17 @@ def gone_on(system: Machine, angle: tuple[str, int], measured: Number, rates: Nu
     that tell its turns, or else by the whole turns that are nearest to what its speeds say."""
     found = start.continued(system, *angle, measured, q)
     return followed(measured, rates, times) if found is None else found
+
+
+def closing_coordinates(system: Machine, joint: str, q: Floats, u: Floats, t: Floats, start: Beginning) -> Floats:
+    """Coordinates of a joint that closes a loop at states of a run, (..., nq of the joint); angles go on."""
+    kind = system.model.mechanism.joint(joint).joint
+    values = np.array(loop_coordinates(system.plans, q, joint, t=t))
+    turning = [i for i in range(kind.nq if kind.nq == kind.nu else 0) if kind.within_a_turn(i)]
+    rates = loop_speeds(system.plans, q, u, joint, t=t) if turning else values
+    for i in turning:
+        values[..., i] = gone_on(system, (joint, i), values[..., i], rates[..., i], t, q, start)
+    return values
 
 
 def turning_elements(tree: Tree) -> dict[str, tuple[str, int]]:

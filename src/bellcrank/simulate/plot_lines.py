@@ -9,10 +9,10 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError, hint
-from bellcrank.simulate.along_time import gone_on
+from bellcrank.simulate.along_time import closing_coordinates
 from bellcrank.simulate.fields import DERIVED, coordinate_units, speed_units
 from bellcrank.simulate.whole_turns import Beginning
-from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
+from bellcrank.system.loop_errors import loop_speeds
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -229,14 +229,9 @@ def _closing(result: Result, joint: str) -> list[NamedLine]:
     """Coordinates of a joint that closes a loop, continuous in time."""
     system, q, u, t = _motion(result)
     kind = system.model.mechanism.joint(joint).joint
-    values = np.array(loop_coordinates(system.plans, q, joint, t=t))
-    rates, labels, units = loop_speeds(system.plans, q, u, joint, t=t), kind.coordinate_names(), coordinate_units(kind)
-    for i in range(kind.nq if kind.nq == kind.nu else 0):
-        if kind.within_a_turn(i):
-            values[..., i] = gone_on(system, (joint, i), values[..., i], rates[..., i], t, q,
-                                     Beginning(q[:1], float(t.flat[0])))
-    return [NamedLine(f"{joint}.{label}", "coordinate", units[i], _flat(values[..., i]))
-            for i, label in enumerate(labels)]
+    values = closing_coordinates(system, joint, q, u, t, Beginning(q[:1], float(t.flat[0])))
+    return [NamedLine(f"{joint}.{label}", "coordinate", units, _flat(values[..., i]))
+            for i, (label, units) in enumerate(zip(kind.coordinate_names(), coordinate_units(kind), strict=True))]
 
 
 # -- forces -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
-from bellcrank.errors import BellcrankError, SingularError, StateError
+from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
@@ -30,7 +30,9 @@ from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.reactions import reactions
 from bellcrank.system.state_slopes import differentiable, evaluator_for, refuse_large, turned
+from bellcrank.system.usual_cut import usual_plans
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -45,6 +47,33 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
+    found = _answered(plans, function, arguments, by=by, then=then, body=body, wrenches=wrenches, t=t, along=along,
+                      weights=weights, closed=closed)
+    if function == "reactions":
+        _check_shares(plans, arguments, wrenches, t, found.value)
+    return found
+
+
+def _check_shares(plans: LoopPlans, arguments: Sequence[Any], wrenches: Wrenches, t: npt.ArrayLike, value: Floats
+                  ) -> None:
+    """Refuse reactions that another cut of the loops shares between joints: what mechanics leaves open is as in
+    `reactions`, which is differentiated by the machine's own plan here."""
+    if usual_plans(plans, alike=False) is None:
+        return
+    first, *rest = arguments
+    if isinstance(first, State):
+        t, rest, first = first.t if t is START else t, [first.u, *rest], first.q
+    wanted = np.stack([*reactions(plans, first, *rest, wrenches=wrenches, t=t).values()], axis=-2)
+    if np.abs(wanted - value).max(initial=0.0) > 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
+        raise NotYetError(f"derivatives of reactions: how the joints of {plans.tree.name!r} share loads that mechanics "
+                          "leaves open is not that of this cut; compile without cut=, actuated= and independent=")
+
+
+def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: Sequence[str] | str,
+              then: str | None = None, body: str | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START,
+              along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
+              closed: bool | None = None) -> Derivatives:
+    """The answer by the plans of the machine itself."""
     if not isinstance(function, str):
         raise StateError("derivatives: the first argument is the name of a method, then come its own arguments: "
                          "derivatives('forward_dynamics', q, u, tau, by=('q', 'u'))")
