@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import bellcrank as bc
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
-from bellcrank.mechanism.contact.touch import ShapeFrame
+from bellcrank.mechanism.contact.touch import TIE, ShapeFrame, held
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.functions import maximum
@@ -129,3 +129,11 @@ def test_second_derivatives(other: str) -> None:
     before, after = (at("cylinder", other, origin + t * velocity, turn, (velocity, still))[:, :7] for t in (-h, h))
     wrong = np.abs((after - before) / (2 * h) - exact).max(axis=1) > 1e-3 * (1.0 + np.abs(exact).max(axis=1))
     assert wrong.mean() < 5e-3 and len(wrong) > 300  # but where places change within h
+
+
+def test_what_is_held_ties_as_before() -> None:
+    """A direction across an edge stays so to less than what decides between the edge's ends."""
+    numbers = np.concatenate([np.random.default_rng(0).uniform(-1.0, 1.0, 1000), [0.0, 1e-17, -1e-17, 1.0, 1.0 - 1e-16]])
+    found = np.asarray(held(Vector(numbers, numbers, numbers)).x)
+    assert np.abs(found - numbers).max() < 0.1 * TIE
+    np.testing.assert_array_equal(found[1000:], [0.0, 0.0, 0.0, 1.0, 1.0])

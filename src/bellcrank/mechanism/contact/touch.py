@@ -16,7 +16,7 @@ __all__ = ["TIE", "TINY", "Points", "ShapeFrame", "Touch", "beside", "between_sp
 #: squares of lengths [m^2] below this have no direction
 TINY = 1e-24
 #: steps in one where numbers are held
-_GRAINS = 2.0**36
+_GRAINS = 2.0**44
 #: the part by which one thing must be more than another that came before it
 TIE = 1e-11
 
@@ -109,10 +109,10 @@ def between_spheres(first: Vector, first_radius: float, second: Vector, second_r
 
 
 def held(v: Vector) -> Vector:
-    """A vector of about length one, to 1e-11, without derivatives. What Newton's method ends in does not depend on
-    where it began: two steps from here have the first and second derivatives of any number of them, in a much smaller
-    graph."""
-    return Vector(*(floor(x * _GRAINS) * (1.0 / _GRAINS) for x in v))
+    """A vector of about length one, to less than a tie, without derivatives. What Newton's method ends in does not
+    depend on where it began: two steps from here have the first and second derivatives of any number of them, in a much
+    smaller graph."""
+    return Vector(*(floor(x * _GRAINS + 0.5) * (1.0 / _GRAINS) for x in v))
 
 
 def most_along(rows: Sequence[tuple[float, float, float]], at: ShapeFrame, way: Vector) -> Number:
