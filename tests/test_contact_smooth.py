@@ -133,7 +133,7 @@ def test_second_derivatives(other: str) -> None:
 
 def test_what_is_held_ties_as_before() -> None:
     """A direction across an edge stays so to less than what decides between the edge's ends."""
-    numbers = np.concatenate([np.random.default_rng(0).uniform(-1.0, 1.0, 1000), [0.0, 1e-17, -1e-17, 1.0, 1.0 - 1e-16]])
+    numbers = np.append(np.random.default_rng(0).uniform(-1.0, 1.0, 1000), [0.0, 1e-17, -1e-17, 1.0, 1.0 - 1e-16])
     found = np.asarray(held(Vector(numbers, numbers, numbers)).x)
     assert np.abs(found - numbers).max() < 0.1 * TIE
     np.testing.assert_array_equal(found[1000:], [0.0, 0.0, 0.0, 1.0, 1.0])
