@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import bellcrank as bc
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
-from bellcrank.mechanism.contact.touch import ShapeFrame
+from bellcrank.mechanism.contact.touch import TIE, ShapeFrame, held
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.functions import maximum
@@ -45,24 +45,25 @@ def loads(one: str, other: str, first: ShapeFrame, second: ShapeFrame) -> list[N
 
 
 @cache
-def traced(one: str, other: str) -> tuple[list[Number], list[Number]]:
-    """Loads of the second shape in the frame of the first, and their rates."""
+def traced(one: str, other: str) -> tuple[list[Number], list[Number], list[Number]]:
+    """Loads of the second shape in the frame of the first, their rates, and the rates of these at constant ones."""
     graph = Graph()
     rows = {k: Vector(*(graph.leaf((k, i)) for i in range(3))) for k in MOVING}
     unit = [Vector(*row) for row in np.eye(3).tolist()]
     out = loads(one, other, ShapeFrame(Vector.zero(), *unit), ShapeFrame(*(rows[k] for k in MOVING)))
     seeds = {graph.leaf((k, i)): {0: graph.leaf(("rate", k, i))} for k in MOVING for i in range(3)}
-    return out, [rates.get(0, 0.0) for rates in tangents(out, seeds)]
+    first = [rates.get(0, 0.0) for rates in tangents(out, seeds)]
+    return out, first, [rates.get(0, 0.0) for rates in tangents(first[:7], seeds)]
 
 
-def at(one: str, other: str, origin: np.ndarray, turn: np.ndarray, rates: tuple[np.ndarray, np.ndarray] | None = None
-       ) -> np.ndarray:
+def at(one: str, other: str, origin: np.ndarray, turn: np.ndarray, rates: tuple[np.ndarray, np.ndarray] | None = None,
+       order: int = 1) -> np.ndarray:
     """Loads (or their rates), one row for each pose."""
     leaves: dict[Any, np.ndarray] = {}
     for kind, (shift, axes) in (("", (origin, turn)), ("rate", rates or (origin, turn))):
         for k, column in zip(MOVING, (shift, *axes.transpose(2, 0, 1)), strict=True):
             leaves |= {((kind, k, i) if kind else (k, i)): column[:, i] for i in range(3)}
-    found = evaluate(traced(one, other)[bool(rates)], leaves)
+    found = evaluate(traced(one, other)[order if rates else 0], leaves)
     return np.stack([np.broadcast_to(np.asarray(x, dtype=float), (len(origin),)) for x in found], axis=-1)
 
 
@@ -117,3 +118,22 @@ def test_power_is_what_is_stored(one: str, other: str, depth: float = 0.05) -> N
     alone = here[:, 7] < 1e-12
     assert alone.mean() > 0.9
     np.testing.assert_allclose(rates[alone, 6], -power[alone], atol=1e-5 * depth)
+
+
+@pytest.mark.parametrize("other", ["box", "cylinder", "mesh"])
+def test_second_derivatives(other: str) -> None:
+    """Of what Newton's method finds, too, although where it begins has no derivatives."""
+    rng, (origin, turn), h = np.random.default_rng(7), poses("cylinder", other, 0.01), 1e-6
+    velocity, still = rng.normal(size=origin.shape), np.zeros_like(turn)
+    exact = at("cylinder", other, origin, turn, (velocity, still), 2)
+    before, after = (at("cylinder", other, origin + t * velocity, turn, (velocity, still))[:, :7] for t in (-h, h))
+    wrong = np.abs((after - before) / (2 * h) - exact).max(axis=1) > 1e-3 * (1.0 + np.abs(exact).max(axis=1))
+    assert wrong.mean() < 5e-3 and len(wrong) > 300  # but where places change within h
+
+
+def test_what_is_held_ties_as_before() -> None:
+    """A direction across an edge stays so to less than what decides between the edge's ends."""
+    numbers = np.append(np.random.default_rng(0).uniform(-1.0, 1.0, 1000), [0.0, 1e-17, -1e-17, 1.0, 1.0 - 1e-16])
+    found = np.asarray(held(Vector(numbers, numbers, numbers)).x)
+    assert np.abs(found - numbers).max() < 0.1 * TIE
+    np.testing.assert_array_equal(found[1000:], [0.0, 0.0, 0.0, 1.0, 1.0])

@@ -31,7 +31,7 @@ from bellcrank.mechanism.contact.least_ways import (
     settled_across,
     settled_way,
 )
-from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, choose, clamp, direction
+from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, choose, clamp, direction, held
 from bellcrank.mechanism.geometry.solids import Box, Cylinder
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
@@ -170,12 +170,18 @@ def side_on_line(axis: FaceEdge, radius: float, edge: FaceEdge, way: Vector, sof
     return counted(choose(0.0, share, point, axis.middle), normal, depth, share, far)
 
 
-def _nearest_on_rim(center: Vector, axis: Vector, arm: Vector, line: Vector, way: Vector) -> tuple[Vector, Number]:
-    """From the center of a circle to its point where the distance from a line is stationary, by Newton's method from a
-    guess: f = |r|^2 / 2 with r across the line, f' = r . p', f'' = |p' across|^2 - r . arm. And one where it was found,
-    none elsewhere: a force along r works at another rate than its depth changes anywhere else."""
+def _nearest_on_rim(center: Vector, axes: tuple[Vector, Vector, Vector], guess: Vector, radius: float, line: Vector,
+                    way: Vector) -> tuple[Vector, Number]:
+    """From the center of a circle, about the last of three axes, to its point where the distance from a line is
+    stationary, by Newton's method from a guess: f = |r|^2 / 2 with r across the line, f' = r . p', f'' = |p' across|^2
+    - r . arm. And one where it was found, none elsewhere: a force along r works at another rate than its depth changes
+    anywhere else."""
+    arm, (x, y, axis) = guess, axes
     found: Number = 0.0
-    for _ in range(_AGAIN):
+    for k in range(_AGAIN):
+        if k == _AGAIN - 2:  # in the circle's own axes: it moves with them
+            flat = held(Vector(x.dot(arm), y.dot(arm), 0.0) * (1.0 / radius))
+            arm = (x * flat.x + y * flat.y) * (radius / sqrt(flat.dot(flat)))
         along = axis.cross(arm)
         apart = center + arm - line
         apart = apart - way * way.dot(apart)
@@ -193,7 +199,8 @@ def rim_on_edge(cylinder: Cylinder, end: FlatFace, edge: FaceEdge, way: Vector, 
     nearest."""
     guesses, crosses = _passing(end.middle, end.normal, cylinder.radius, edge, end.axes[0])
     out: list[Touch] = []
-    arms = [_nearest_on_rim(end.middle, end.normal, guess, edge.middle, edge.way) for guess in guesses]
+    arms = [_nearest_on_rim(end.middle, (*end.axes, end.normal), guess, cylinder.radius, edge.middle, edge.way)
+            for guess in guesses]
     both = arms[1][0] - arms[0][0]
     for k, (arm, found) in enumerate(arms):
         point = end.middle + arm
@@ -275,7 +282,7 @@ def _rims_beside(mine: Cylinder, first: ShapeFrame, theirs: Cylinder, second: Sh
         center = first.point(0.0, 0.0, side * mine.length)
         guesses, crosses = _passing(center, first.z, mine.radius, axis, first.x)
         for k, guess in enumerate(guesses):
-            arm, found = _nearest_on_rim(center, first.z, guess, second.origin, second.z)
+            arm, found = _nearest_on_rim(center, first.axes, guess, mine.radius, second.origin, second.z)
             point = center + arm
             apart = point - second.origin
             along = second.z.dot(apart)

@@ -43,6 +43,7 @@ from bellcrank.mechanism.contact.touch import (
     choose,
     clamp,
     direction,
+    held,
     most_along,
 )
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Sphere
@@ -269,6 +270,7 @@ def _between_cylinder_and_hull(cylinder: Cylinder, first: ShapeFrame, hull: Poin
 
     middle = _middle(hull, second)
     guess, _, _ = portal_between(first.origin, lambda n: farthest(n)[0], middle, _farthest(hull, second), _FINER)
+    guess = direction(held(guess), first.z)[0]
     edges = _edges_toward(hull, second, -guess)
     ways = [guess, first.z, -first.z, -_face_toward(hull, second, -guess).normal,
             beside(_farthest(hull, second)(-guess), first.z)]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bellcrank.mechanism.contact.touch import TIE, beside, choose, clamp, direction
+from bellcrank.mechanism.contact.touch import TIE, beside, choose, clamp, direction, held
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
@@ -35,7 +35,7 @@ Spread = Callable[[Vector], tuple[Vector, Sequence["Bend"]]]
 
 #: how often a direction is improved, across an axis and free, by how much at most [rad], and what part of that is left
 #: after a step back
-_ACROSS, _ASKEW, _TURN, _SHORTER = 6, 8, 0.5, 0.25
+_ACROSS, _ASKEW, _TURN, _SHORTER = 8, 8, 0.5, 0.25
 #: radii of rounded edges, as parts of a shape's size, one after the other
 _ROUNDED = (0.5, 0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.02, 0.02, 0.01, 0.004, 0.004)
 #: curvatures below this [m] have no step of their own
@@ -105,7 +105,7 @@ def rounded_way(apart: Vector, start: Vector, reaches: Sequence[AxisReach]) -> V
             slope = slope + axis * first
             bends.append((axis, second))
         n = _newton(n, slope, bends)
-    return n
+    return direction(held(n), start)[0]  # a guess
 
 
 def _newton(n: Vector, slope: Vector, bends: Sequence[tuple[Vector, Number]]) -> Vector:
@@ -152,7 +152,10 @@ def settled_across(axis: Vector, start: Vector, spread: Spread) -> Vector:
         step = select_less(bend, _FLAT, select_less(slope, 0.0, _TURN, -_TURN), -slope / maximum(bend, _FLAT))
         return _Downhill(side * step, step * step, depth)
 
-    return _settled(direction(start - axis * axis.dot(start), start)[0], downhill, _ACROSS)
+    def across(n: Vector) -> Vector:
+        return direction(n - axis * axis.dot(n), n)[0]
+
+    return _settled(across(start), downhill, _ACROSS, across)
 
 
 def settled_way(start: Vector, spread: Spread) -> Vector:
@@ -172,7 +175,7 @@ def settled_way(start: Vector, spread: Spread) -> Vector:
         y = select_less(0.5, good, (xy * gx - xx * gy) / some, select_less(gy, 0.0, 0.1, -0.1))
         return _Downhill(side * x + across * y, x * x + y * y, depth)
 
-    return _settled(start, downhill, _ASKEW)
+    return _settled(start, downhill, _ASKEW, lambda n: direction(n, start)[0])
 
 
 class _Downhill(NamedTuple):
@@ -183,24 +186,28 @@ class _Downhill(NamedTuple):
     depth: Number
 
 
-def _settled(start: Vector, downhill: Callable[[Vector], _Downhill], steps: int) -> Vector:
-    """Newton's method with steps back. Overlaps tell directions apart no better than to the root of rounding, and the
-    derivatives of a direction are those of the step that led there: a last, short step from the best one is taken
-    unasked."""
+def _settled(start: Vector, downhill: Callable[[Vector], _Downhill], steps: int, allowed: Callable[[Vector], Vector]
+             ) -> Vector:
+    """Newton's method with steps back. Overlaps tell directions apart no better than to the root of rounding: the last
+    steps, from the best one, are taken unasked if they are short. `allowed` makes a vector one of the directions."""
     n = best = start
-    here = last = downhill(n)
+    here = downhill(n)
     least, most = here.depth, _TURN
     worse: Number = 0.0
     for k in range(steps):
         length = sqrt(maximum(here.square, most * most))
-        onward = direction(n + here.step * (most / length), n)[0]
+        onward = allowed(n + here.step * (most / length))
         # after a step back: between here and the best one
-        n = onward if k == 0 else choose(0.5, worse, direction(best + (n - best) * _SHORTER, best)[0], onward)
+        n = onward if k == 0 else choose(0.5, worse, allowed(best + (n - best) * _SHORTER), onward)
         here = downhill(n)
         worse = select_less(least, here.depth, 1.0, 0.0)
         most = select_less(0.5, worse, _SHORTER * most, most)
         best = choose(0.5, worse, best, n)
-        last = _Downhill(choose(0.5, worse, last.step, here.step), select_less(0.5, worse, last.square, here.square),
-                         minimum(least, here.depth))
-        least = last.depth
-    return choose(last.square, _SHORT, direction(best + last.step, best)[0], best)
+        least = minimum(least, here.depth)
+    n = best = allowed(held(best))
+    good: Number = 1.0
+    for _ in range(2):
+        here = downhill(n)
+        good = select_less(here.square, _SHORT, good, 0.0)
+        n = allowed(n + here.step)
+    return choose(0.5, good, n, best)

@@ -7,13 +7,16 @@ from typing import NamedTuple
 
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
+from bellcrank.scalar.lookup import floor
 from bellcrank.spatial import Vector
 
 __all__ = ["TIE", "TINY", "Points", "ShapeFrame", "Touch", "beside", "between_spheres", "choose", "clamp", "direction",
-           "most_along"]
+           "held", "most_along"]
 
 #: squares of lengths [m^2] below this have no direction
 TINY = 1e-24
+#: steps in one where numbers are held
+_GRAINS = 2.0**44
 #: the part by which one thing must be more than another that came before it
 TIE = 1e-11
 
@@ -103,6 +106,13 @@ def between_spheres(first: Vector, first_radius: float, second: Vector, second_r
     normal, apart = direction(second - first, Vector(0.0, 0.0, 1.0))
     depth = first_radius + second_radius - apart
     return Touch(first + normal * (first_radius - depth * 0.5), normal, depth)
+
+
+def held(v: Vector) -> Vector:
+    """A vector of about length one, to less than a tie, without derivatives. What Newton's method ends in does not
+    depend on where it began: two steps from here have the first and second derivatives of any number of them, in a much
+    smaller graph."""
+    return Vector(*(floor(x * _GRAINS + 0.5) * (1.0 / _GRAINS) for x in v))
 
 
 def most_along(rows: Sequence[tuple[float, float, float]], at: ShapeFrame, way: Vector) -> Number:
