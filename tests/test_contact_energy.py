@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from test_rigid_contact import hopper
 
 STEP = 2e-3
 
@@ -144,6 +145,16 @@ def test_motors_give_and_states_are_not_speeds() -> None:
     work = np.cumsum(0.5 * (power[1:] + power[:-1]) * STEP, axis=0)
     assert np.abs(flight["u"].values).max() * STEP > 0.1
     assert np.abs(np.diff(flight["energy"].values, axis=0).cumsum(axis=0) - work).max() < 1e-3 * work.max()
+
+
+def test_stiff_springs_make_no_energy_in_impacts() -> None:
+    """Inertia that steps add for springs and dampers is no energy of the machine."""
+    stiffness, damping = np.geomspace(300.0, 3e5, 8), np.resize([0.0, 5.0, 50.0], 8)
+    q, u = np.zeros((8, 2)), np.zeros((8, 2))
+    q[:, 0], u[:, 0] = 0.36 + 0.03 * np.arange(8), -2.0 * np.arange(8)
+    result = hopper("llvm").with_parameters(k=stiffness, d=damping).simulate((q, u), 0.4, stepper="moreau", step=STEP,
+                                                                            output=STEP)
+    assert rises(result).max() < 1e-8
 
 
 def test_boxes_that_meet_make_no_energy() -> None:
