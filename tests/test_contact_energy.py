@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from test_rigid_contact import hopper
 
 STEP = 2e-3
 
@@ -125,6 +126,30 @@ def test_a_bat_gives_what_it_gives(by: str, backend: str) -> None:
     assert np.abs(speeds - 3.0 * (1.0 + kept)).max() < 1e-9
 
 
+@pytest.mark.parametrize("backend", ["llvm", "numpy"])
+def test_a_shaken_table_gives_to_what_it_hits_alone(backend: str) -> None:
+    """A ball that spins in flight over a table which is shaken does not feel it; one that falls on it leaves with 1 + e
+    times the speed that the table has there and then, also where it keeps all."""
+    m = bc.Mechanism("shaken")
+    for name, joint in (("table", bc.Prismatic("z")), ("ball", bc.Free())):
+        m.add_body(name, bc.Inertia.sphere(1.0, 0.1))
+        m.add_joint(name, joint, m.ground, name)
+    m.prescribe("table", lambda t: 0.05 * bc.math.sin(20.0 * t))
+    m.add_shape("table", bc.Plane(), role="collision", name="plane")
+    m.add_shape("ball", bc.Sphere(0.1), role="collision", name="round")
+    m.add_contact("hit", "plane", "round", friction=0.3, restitution=1.0)
+    q, u = np.repeat([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.0]], 2, axis=0), np.zeros((2, 7))
+    q[1, 7], u[1, 6] = 0.3, -2.0
+    u[0, 1:5] = 10.0, 20.0, 5.0, 1.0
+    result = bc.compile(m, backend=backend).simulate((q, u), 0.1, stepper="moreau", step=1e-3, output=0.1)
+    speed = result["u"].values[-1]
+    assert np.abs(speed[0, 1:4] - u[0, 1:4]).max() < 1e-9
+    assert np.linalg.norm(speed[0, 4:]) == pytest.approx(np.hypot(1.0, 9.81 * 0.1), abs=1e-4)
+    met = 0.06537834  # s, where 0.2 - 2 t - g t^2 / 2 = 0.05 sin(20 t)
+    leaves = 2.0 * np.cos(20.0 * met) + 2.0 + 9.81 * met
+    assert speed[1, 6] == pytest.approx(leaves - 9.81 * (0.1 - met), abs=2e-4)
+
+
 @pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")
 def test_motors_give_and_states_are_not_speeds() -> None:
     """Energy follows the work of a motor while a body spins by 0.1 rad and more in a step, and a state of the machine
@@ -144,6 +169,16 @@ def test_motors_give_and_states_are_not_speeds() -> None:
     work = np.cumsum(0.5 * (power[1:] + power[:-1]) * STEP, axis=0)
     assert np.abs(flight["u"].values).max() * STEP > 0.1
     assert np.abs(np.diff(flight["energy"].values, axis=0).cumsum(axis=0) - work).max() < 1e-3 * work.max()
+
+
+def test_stiff_springs_make_no_energy_in_impacts() -> None:
+    """Inertia that steps add for springs and dampers is no energy of the machine."""
+    stiffness, damping = np.geomspace(300.0, 3e5, 8), np.resize([0.0, 5.0, 50.0], 8)
+    q, u = np.zeros((8, 2)), np.zeros((8, 2))
+    q[:, 0], u[:, 0] = 0.36 + 0.03 * np.arange(8), -2.0 * np.arange(8)
+    result = hopper("llvm").with_parameters(k=stiffness, d=damping).simulate((q, u), 0.4, stepper="moreau", step=STEP,
+                                                                            output=STEP)
+    assert rises(result).max() < 1e-8
 
 
 def test_boxes_that_meet_make_no_energy() -> None:

@@ -99,6 +99,37 @@ def test_rigid_contacts_report_as_well() -> None:
         run.drop_vars("contact_force").element("floor")
 
 
+@pytest.mark.parametrize("planes", [(0.2,), (0.9, -0.9)], ids=["slope", "groove"])
+def test_rigid_forces_are_those_that_acted(planes: tuple[float, ...]) -> None:
+    """A plank that falls on its corners, slides, bounces and is wedged in: in every step its momentum changes by the
+    forces on record, none of which pulls or is more than friction can be; and the residual is that of all steps."""
+    m, poses = bc.Mechanism("plank"), [bc.Pose.rpy((0, 0, 0), 0, tilt, 0) for tilt in planes]
+    for name, mass, last, joint in (("across", 0.001, "ground", bc.Prismatic("x")),
+                                    ("up", 0.001, "across", bc.Prismatic("z")), ("plank", 1.0, "up", bc.Revolute("y"))):
+        m.add_body(name, bc.Inertia.box(mass, (0.4, 0.1, 0.1)))
+        m.add_joint(f"to {name}", joint, last, name)
+    m.add_shape("plank", bc.Box((0.4, 0.1, 0.1)), role="collision", name="box")
+    friction, kept = m.parameter("mu", 0.5), m.parameter("e", 0.5)
+    for i, pose in enumerate(poses):
+        m.add_shape(m.ground, bc.Plane(), pose, role="collision", name=f"plane {i}")
+        m.add_contact(f"touch {i}", f"plane {i}", "box", friction=friction, restitution=kept)
+    n, h, rng = 48, 1e-3, np.random.default_rng(0)
+    mu = np.resize([0.0, 0.3, 1.0, 5.0, 0.6], n)
+    system = bc.compile(m).with_parameters(mu=mu, e=np.resize([0.0, 0.5, 1.0, 0.8], n))
+    q = np.stack([np.zeros(n), np.full(n, 0.5), rng.uniform(-3.0, 3.0, n)], axis=1)
+    u = rng.standard_normal((n, 3)) * [1.0, 1.0, 2.0]
+    run, half = (system.simulate((q, u), t, stepper="moreau", step=h, output=h) for t in (0.6, 0.3))
+    force = run["contact_force"].values[1:].reshape(600, n, len(planes), 8, 3)
+    change = np.diff(run["u"].values[..., :2], axis=0) * [1.002, 1.001] + [0.0, 1.001 * G * h]
+    assert np.abs(change - h * force.sum(axis=(2, 3))[..., [0, 2]]).max() < 1e-4 and np.abs(change).max() > 2.0
+    normals = np.array([pose.rotation[:, 2] for pose in poses])
+    push = np.einsum("tskpi,ki->tskp", force, normals)
+    along = np.linalg.norm(force - push[..., None] * normals[:, None], axis=-1)
+    assert push.min() >= 0.0 and (along - mu[:, None, None] * push).max() < 1e-9
+    assert np.diff(run["energy"].values, axis=0).max() < 1e-5
+    assert run.attrs["contact_residual"] >= half.attrs["contact_residual"] > 1e-12
+
+
 def test_laws_may_read_a_contact() -> None:
     m = bc.Mechanism("press")
     ball = m.add_body("ball", bc.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))

@@ -9,11 +9,14 @@ at the start and at the end of such a step. What it has more than forces that ar
 
 is taken from the speeds, all of them in the same ratio: bodies that do not part, stick or roll still do so with them,
 those that part still part, and loops stay closed. D is what impulses get from motions that are prescribed (a bat hits
-a ball): T(q_m, u+) - T(q_m, u_f) less p J_m (u_f + u+)/2, zero where nothing is.
+a ball): T(q_m, u+) - T(q_m, u_f) less p J_m (u_f + u+)/2, zero where nothing is. When in the step they act is not
+known: with the speeds that such motions have at its start or at its end, whichever gives more.
 
 In other steps with turns of more than `TURNS` what impulses take is known, too, p J_m (u + u+)/2, nothing where bodies
-roll: the change of energy is between W + D and that with it, and speeds are made smaller or larger such that it is.
-Slower motions are as they are: their energy is right to the third power of what they turn in a step.
+roll: the change of energy is between W and that with it, and speeds are made smaller or larger such that it is.
+Slower motions are as they are: their energy is right to the third power of what they turn in a step. So are those of
+machines with prescribed motions: what drives give to the bodies they move is known no better, and would be missed, or
+too much, elsewhere.
 """
 
 from __future__ import annotations
@@ -111,13 +114,17 @@ class ContactEnergy(FreeMotion):
             push(0.5)
             self._total()
             got.set(got.value + f.memory("energy")[0])
+            with f.loop(self.nu) as j:
+                speed[j] = (1.0 - self.scaled[j]) * (self.ahead[j] - self.y[self.nq + j])
+            self.velocities(self.pushing, speed, x)
+            got.set(got.value + sum_of(f, self.cone.rows(), lambda r: self.acted[r] * x[r]).max(0.0))
         return got.value
 
     def make_none(self, number: Int) -> None:
         """Take from the speeds in `stage` what the step has made."""
         f, u, new = self.f, self.y.at(self.nq), self.stage.at(self.nq)
         turned = largest_of(f, self.nu, lambda j: u[j].abs().max(new[j].abs()) * self.scaled[j]) * self.step
-        fast = f.variable((turned > TURNS).pick(1.0 - self.met.value, 0.0))
+        fast = f.variable((turned > TURNS).pick((1.0 - self.met.value) * (1.0 - f.count("prescribes").real()), 0.0))
         with f.when((fast.value.max(self.met.value) > 0.5).any()), f.loop(f.count("prescribes") + 1):
             self._take_back(number, fast.value)
 
