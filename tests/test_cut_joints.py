@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -365,6 +366,20 @@ def test_controllers_and_events_count_turns(stepper: str, backend: str) -> None:
         found.append([run.event_time.values[0], *seen.x.values, *seen.v.values, *run.torques("crank").values[:, 0]])
     assert max(found[0]) > event
     assert np.abs(np.subtract(*found)).max() < 1e-5
+
+
+def test_turns_that_cannot_be_counted_are_told() -> None:
+    """In a loop whose axes are not parallel a controller sees the angle of the joint that was cut jump: there is a
+    warning, and none if it does not turn so far, or has a coordinate."""
+    law = bc.Traced(lambda t, q, u: {"hinge4": 0.01 * q["hinge4"]})
+    for actuated, begin, count in (([], 2.5, 1), ([], -2.5, 0), (["hinge4"], 2.5, 0)):
+        system = bc.compile(bc.load("bennett"), actuated=actuated)
+        state = system.assemble(q={"hinge4": begin}, u={"hinge4": 6.0})
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            run = system.simulate(state, 0.2, step=1e-3, output=0.02, control=law)
+        own = [w for w in told if "jumped by a turn" in str(w.message)]
+        assert len(own) == count == ("compile(actuated=['hinge4'])" in run.attrs.get("warnings", "")), begin
 
 
 def test_batches_of_controllers_that_count_turns() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -177,8 +177,10 @@ class Watch:
         self._scale = np.zeros(len(self.events))  #: largest values seen
 
     def _trace(self, e: Event) -> Scalar | None:
-        graph = Graph()
-        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)], graph.leaf, self._start)
+        graph, start = Graph(), self._start
+        if start is not None and e.turns(self.system):  # turns are counted here
+            start = replace(start, within=set())
+        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)], graph.leaf, start)
         u = named(self.system, "u", [graph.leaf(("u", i)) for i in range(self.system.nu)], graph.leaf)
         try:
             value = e.function(graph.leaf(("t", 0)), q, u)

@@ -40,6 +40,7 @@ from bellcrank.simulate.steppers import STEPPERS
 from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer
 from bellcrank.simulate.varying_course import VaryingCourse
+from bellcrank.simulate.whole_turns import LostTurns
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
@@ -124,6 +125,7 @@ class _Run:
         self.machine = Changing(setup)
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
         self.check = StepCheck(setup, STEPPERS[setup.stepper].order) if setup.fixed else None
+        self.turns = LostTurns(setup.beginning)
         self.recent: list[float] = []
         self.breaks: list[Break] = []
         self.withheld: tuple[Floats, Floats] | None = None
@@ -152,6 +154,8 @@ class _Run:
         if len(self.machine.known) > 1:
             self.writer.note("topologies", [a.plain() for a in self.machine.known])
         self.judge_steps(course, status)
+        if self.turns.told:
+            self.writer.caution(self.turns.told)
         if self.setup.batch:
             self.writer.remark((f.state, how_it_ended([f]), told_failure(f)) for f in course.failures)
         result = self.writer.finish(status, reason)
@@ -233,6 +237,7 @@ class _Run:
                 times, q, u = times[:n], q[:n], u[:n]
         if self.check is not None:
             self.check.look(course.system, times, y, u)
+        self.turns.look(course.system, times, q, u)
         self.add(course, times, q, u)
         self.on_grid = float(times[-1])
         return ""

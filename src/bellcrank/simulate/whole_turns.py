@@ -22,7 +22,7 @@ from bellcrank.simulate.closing import CutJoint, cut_joint, numbers
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Beginning"]
+__all__ = ["Beginning", "LostTurns"]
 
 #: how far coordinates are moved to see what they do to an angle [rad], and what rounding may do
 _MOVE, _ROUNDING = 0.5, 1e-9
@@ -50,6 +50,7 @@ class Beginning:
     t: float
     #: whole turns that sums are off by at the beginning, of all states, by joint and coordinate, as far as asked for
     turns: dict[tuple[str, int], Floats] = field(default_factory=dict)
+    within: set[tuple[str, int]] = field(default_factory=set)  #: angles asked for that stay within half a turn
 
     @property
     def alike(self) -> bool:
@@ -62,6 +63,8 @@ class Beginning:
         for k, measured in enumerate(out):
             total = _sum_of(system, joint, k) if joint.kind.within_a_turn(k) else None
             if total is None or isinstance(measured, float):
+                if joint.kind.within_a_turn(k):
+                    self.within.add((joint.name, k))
                 continue
             near = total.value(measured.graph.leaf) + 2.0 * np.pi * float(self._turns(system, joint, k, total).flat[0])
             out[k] = near + atan2(sin(measured - near), cos(measured - near))
@@ -84,6 +87,35 @@ class Beginning:
             turns = np.round((measured - np.asarray(total.value(leaf), dtype=float)) / (2.0 * np.pi))
             self.turns[joint.name, k] = np.broadcast_to(turns, self.q.shape[:-1])
         return self.turns[joint.name, k]
+
+
+class LostTurns:
+    """Looks along a run for turns of angles that stay within half a turn: who reads them sees them jump."""
+
+    def __init__(self, start: Beginning | None) -> None:
+        self._start, self._last = start, dict[tuple[str, int], Floats]()
+        self._jumped: set[str] = set()
+
+    def look(self, system: Machine, times: Floats, q: Floats, u: Floats) -> None:
+        """At states (times, ..., nq)."""
+        for name, k in () if self._start is None else self._start.within:
+            joint = cut_joint(system, name)
+            if joint is not None:
+                leaf = numbers(system, times.reshape(-1, *(1,) * (q.ndim - 2)), q, u)
+                angles = np.broadcast_to(np.asarray(joint.value("coordinates", k, leaf), dtype=float), q.shape[:-1])
+                jumps = np.diff(angles, axis=0, prepend=self._last.get((name, k), angles[:1]))
+                self._last[name, k] = angles[-1:]
+                if (np.abs(jumps) > np.pi).any():
+                    self._jumped.add(name)
+
+    @property
+    def told(self) -> str:
+        """What to say of it; nothing if there was none."""
+        names = sorted(self._jumped)
+        if not names:
+            return ""
+        return (f"a controller or event reads the angle of joint {', '.join(map(repr, names))}, at which a loop was "
+                f"cut and whose turns are not known then: it jumped by a turn; take compile(actuated={names})")
 
 
 def _sum_of(system: Machine, joint: CutJoint, k: int) -> _Sum | None:
