@@ -425,6 +425,29 @@ def test_stiff_springs_on_joints() -> None:
     assert np.abs(ends[0] - ends[1]).max() < 2e-4
 
 
+def test_forces_that_depend_on_time_act_half_way() -> None:
+    """A mass that is shaken: of second order, beside its closed form."""
+    m = bc.Mechanism("shaken")
+    mass = m.add_body("mass", bc.Inertia.sphere(2.0, 0.1))
+    m.add_joint("slide", bc.Prismatic("x"), m.ground, mass)
+    m.add_joint_force("shaker", "slide", lambda at: 6.0 * sin(20.0 * at.t))
+    run = bc.compile(m).simulate(([0.0], [0.0]), 0.1, stepper="moreau", step=2e-3)
+    assert run["u"].values[-1, 0] == pytest.approx(3.0 / 20.0 * (1.0 - np.cos(2.0)), rel=1e-4)
+
+
+def test_every_corner_of_a_box_is_felt() -> None:
+    """It falls on one corner after another."""
+    system = machine("box", "rigid", 0.5)
+    down = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * [0.2, 0.1, 0.05]
+    axis = np.cross(down, [0.0, 0.0, -1.0])
+    axis /= np.linalg.norm(axis, axis=1, keepdims=True)
+    half = 0.5 * np.arccos(-down[:, 2] / np.linalg.norm(down, axis=1))[:, None]
+    q, u = np.repeat(system.neutral()[None], 8, axis=0), np.zeros((8, 6))
+    q[:, :4], q[:, 6] = np.hstack([np.cos(half), np.sin(half) * axis]), np.linalg.norm(down, axis=1) + 1e-3
+    force = run(system, (q, u), 0.04, 2e-3)["contact_force"].values[-1].reshape(8, 8, 3)[..., 2]
+    assert force.max(axis=1) == pytest.approx(2.0 * G, rel=0.05) and (np.sort(force, axis=1)[:, -2] == 0.0).all()
+
+
 def test_machines_without_contact_step_as_well() -> None:
     """The method itself, beside one of higher order."""
     system = bc.compile(bc.load("double_pendulum"))
