@@ -281,3 +281,15 @@ def test_forces_of_rollouts_by_name() -> None:
         one.step({"AA": 1.0})
     with pytest.raises(bc.StateError, match=r"tau must have the shape \(3, 3\) or \(3,\), got \(2, 3\)"):
         one.step({"A": np.array([1.0, 2.0])})
+
+
+def test_rollouts_are_reset_to_the_time_they_have() -> None:
+    """A joint that is prescribed is where it is by then."""
+    m = bc.Mechanism("lift")
+    body = m.add_body("plate", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("lift", bc.Prismatic("z"), m.ground, body)
+    m.prescribe("lift", lambda t: 0.3 * t)
+    motion = bc.rollout(bc.compile(m), (np.zeros((3, 1)), np.full((3, 1), 0.3)), step=1e-3)
+    motion.step(steps=100)
+    motion.reset([1], ([0.0], [0.0]))
+    assert np.abs(motion.q - 0.03).max() < 1e-12 and np.abs(motion.u - 0.3).max() < 1e-12
