@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_memory
-from bellcrank.simulate import chosen_run
+from bellcrank.simulate import chosen_run, rigid_run
 from bellcrank.simulate.moreau import PushedRhs
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.target.backend import CallLists, backend_named
@@ -122,6 +122,14 @@ def test_compiled_steps_are_those_of_numpy(more: tuple[str, ...]) -> None:
         forces = [run["contact_force"].values[1:] for run in runs]
         assert np.abs(forces[0] - forces[1]).max() < 1e-8
         assert runs[0].attrs["status"] == "finished" and runs[0].attrs["contact_residual"] < 1e-9
+
+
+def test_conditions_that_are_missed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = hopper("llvm")
+    assert "warnings" not in hop(system, 0.01).attrs
+    monkeypatch.setattr(rigid_run.RigidRun, "residual", 0.05)
+    with pytest.warns(bc.SimulationWarning, match=r"missed by up to 0\.05 m/s"):
+        assert hop(system, 0.01).attrs["contact_residual"] == 0.05
 
 
 def test_no_derivatives_of_rigid_contact() -> None:
