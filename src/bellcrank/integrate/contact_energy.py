@@ -47,6 +47,7 @@ class ContactEnergy(FreeMotion):
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
         self.met = f.variable(0.0)  #: lanes in which bodies meet
+        self.midway = f.variable(1.0)  #: lanes in which forces are those half way, as far as speeds go
         self._differ, self._rounding = (DIFFER_ROUGHLY, ROUGH_ROUNDING) if f.compensates else (DIFFER, ROUNDING)
 
     def energy(self) -> tuple[Real, Real]:
@@ -104,7 +105,7 @@ class ContactEnergy(FreeMotion):
 
             def push(share: float) -> None:
                 with f.loop(self.nu) as j:
-                    speed[j] = speed[j] + self.moved(self.acted, j) * share
+                    speed[j] = speed[j] + self.moved_alone(self.acted, j) * share
 
             self._total()
             got.set(-f.memory("energy")[0])
@@ -140,7 +141,7 @@ class ContactEnergy(FreeMotion):
         with f.when((up.value > 0.5).any()):
             work = f.variable(self.given(number, self.ahead))
             most = f.variable((fast > 0.5).pick(work.value, work.value.max(0.0)) + self.driven(number))
-            least = (fast > 0.5).pick(most.value + self.lost(self.ahead), -1e300)
+            least = (fast * self.midway.value > 0.5).pick(most.value + self.lost(self.ahead), -1e300)
             change = made.value.max(least).min(most.value) - made.value
             left = (change / kinetic.value.max(1e-300) + 1.0).max(0.0).min(MORE)
             ratio = f.variable((up.value > 0.5).pick(left.sqrt(), 1.0))

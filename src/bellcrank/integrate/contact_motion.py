@@ -134,7 +134,11 @@ class FreeMotion(ContactImpulses):
         self.move_on(self.middle, self.stage)
 
         def half(j: Int) -> None:
-            stage[j] = (along[j] + u[j]) * 0.5
+            stage[j] = self.between(u, along, j)
 
         each(f, self.nu, half)
         f.call_all("forces", f.count("n_forces"))
+
+    def between(self, first: Memory, last: Memory, j: Int) -> Real:
+        """The speed for which forces are taken, of those at the start and the end of the step."""
+        return (last[j] + first[j]) * 0.5

@@ -102,6 +102,13 @@ class ContactSlots(ContactViews):
         row = self.response.at(j * self.stride)
         return sum_of(self.f, self.cone.rows(), lambda r: row[r] * p[r])
 
+    def moved_alone(self, p: Memory, j: Int) -> Real:
+        """The same while forces stay as they are: see `contact_stiff`."""
+        return self.moved(p, j)
+
+    def answered(self) -> None:
+        """What is to be done with answers before they are used."""
+
     # -- which are near -------------------------------------------------------------------------------
     def look_around(self, number: Int) -> None:
         """Slots of the places that may touch in this step, the rows of J and J_m there, and how speeds answer."""
@@ -212,6 +219,7 @@ class ContactSlots(ContactViews):
                 self.answer(1)
         else:
             self.answer(1)
+        self.answered()
         self.settle_jumps(seen)
         self.multiply(self.rows)
 

@@ -55,7 +55,7 @@ from bellcrank.integrate.contact_vectors import after_bounce
 from bellcrank.target.array_loops import copy, each, largest_of
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
-__all__ = ["contact_steps"]
+__all__ = ["ContactSteps", "contact_steps"]
 
 #: evaluations of (2), until speeds change by no more than this share of the largest one, or than what the conditions of
 #: contacts are met to: what is at rest has speeds that are nothing but rounding
@@ -66,7 +66,7 @@ MEETS = 1e-3
 ENDS = 5
 
 
-class _Contacts(ContactEnergy):
+class ContactSteps(ContactEnergy):
     """The driver: `Stepping` with a step for rigid contacts."""
 
     def __init__(self, f: Builder) -> None:
@@ -76,7 +76,7 @@ class _Contacts(ContactEnergy):
 
     # -- free motion --------------------------------------------------------------------------------
     def one_step(self, number: Int) -> None:
-        f, y, u, rate = self.f, self.y, self.y.at(self.nq), self.rate.at(self.nq)
+        f, y, u = self.f, self.y, self.y.at(self.nq)
         self.number = number
         self.count.set(0)
         self.met.set(0.0)
@@ -88,14 +88,7 @@ class _Contacts(ContactEnergy):
             self.along[j] = u[j] + h * self.inherited[self.nu + j]
 
         each(f, self.nu, as_before, self.step)
-        self.begin_motion()
-        self.fly(number, self.along)
-
-        def first(j: Int, h: Real) -> None:
-            self.free[j] = u[j] + h * rate[j]
-            self.ahead[j] = self.free[j] + h * self.inherited[j]
-
-        each(f, self.nu, first, self.step)
+        self.first_motion(number)
         self.at(number, 1.0)
         copy(f, self.middle, self.end, self.nq)
         with f.loop(ENDS):
@@ -118,6 +111,19 @@ class _Contacts(ContactEnergy):
         self.inherited[self.nu * 2 + self.places * 3 + 1] = need.value
         with f.when((need.value > 0.5).any()):
             self.stage[0] = float("nan")
+
+    def first_motion(self, number: Int) -> None:
+        """(2) for the first time, in `free`, and speeds with which the step would end with the contact forces of the
+        last one, in `ahead`; from those in `along`."""
+        f, u, rate = self.f, self.y.at(self.nq), self.rate.at(self.nq)
+        self.begin_motion()
+        self.fly(number, self.along)
+
+        def first(j: Int, h: Real) -> None:
+            self.free[j] = u[j] + h * rate[j]
+            self.ahead[j] = self.free[j] + h * self.inherited[j]
+
+        each(f, self.nu, first, self.step)
 
     # -- impulses -------------------------------------------------------------------------------------
     def solve(self, number: Int) -> None:
@@ -309,7 +315,7 @@ class _Contacts(ContactEnergy):
                 self.acting[i * 3 + b] = (self.real[k] > 0.5).pick(force / self.step, 0.0)
         smooth = impact.value < 0.5
         with f.loop(nu) as j:
-            self.fresh[j] = smooth.pick(self.moved(self.acted, j) / self.step, 0.0)
+            self.fresh[j] = smooth.pick(self.moved_alone(self.acted, j) / self.step, 0.0)
             self.fresh[nu + j] = smooth.pick((self.along[j] - u[j]) / self.step, 0.0)
 
     def correct(self) -> None:
@@ -342,5 +348,5 @@ class _Contacts(ContactEnergy):
 
 def contact_steps(f: Builder) -> None:
     """The driver."""
-    s = _Contacts(f)
+    s = ContactSteps(f)
     s.run(s.one_step, lambda: f.call_all("adding", f.count("n_adding")))

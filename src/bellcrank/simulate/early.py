@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bellcrank.arrays import Floats
+from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.lowering.choose import UNROLL_LINKS
+from bellcrank.simulate.rigid_equations import may_be_stiff
 from bellcrank.simulate.steppers import Integrator, driver_of
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.loop_errors import over_groups
@@ -40,7 +42,7 @@ def begin_code(system: Machine, kind: Integrator | None, count: int, samples: in
     if not isinstance(run, CompiledEvaluator):
         return
     lanes, looped = run.backend.lanes(), system.model.tree.looped
-    if kind is not None:
+    if kind is not None and not (kind.program is contact_steps and may_be_stiff(system.model.tree)):
         driver_of(kind, run.backend, width_of(kind, run.backend, count), system.nq, system.nu,
                   system.nu if looped else 0)
     width = lanes if in_lanes(system, samples * count) else 1

@@ -28,6 +28,10 @@ from bellcrank.integrate.contact_views import VIEWS
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.contact_rows import path_speeds
 from bellcrank.lowering.function import Function
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.forces.friction import Friction
+from bellcrank.mechanism.forces.servo import Servo
+from bellcrank.mechanism.forces.spring import LinearSpring
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar, reachable
@@ -40,7 +44,7 @@ from bellcrank.target.column_code import split
 from bellcrank.target.kernel_source import GraphKernel, ManyKernel
 from bellcrank.topology.tree import Tree
 
-__all__ = ["ContactEquations", "paths", "scaled", "step_sizes"]
+__all__ = ["ContactEquations", "may_be_stiff", "paths", "scaled", "step_sizes"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -80,6 +84,19 @@ def scaled(tree: Tree) -> Floats:
         if joint is not None and not joint.counts_energy:
             free[start:start + joint.nu] = 0.0
     return free
+
+
+def may_be_stiff(tree: Tree) -> bool:
+    """Whether there are forces that the inertia of `moreau.stiffened` does not cover: all but linear springs, dampers
+    and servos on joints of the tree."""
+    return bool(tree.pairs) or any(not _linear(along) for several in tree.joint_forces.values() for _, along in several)
+
+
+def _linear(along: Along) -> bool:
+    if isinstance(along, Servo):
+        return along.lower is None and along.upper is None
+    return isinstance(along, LinearSpring) or (
+        isinstance(along, Friction) and along.coulomb == 0.0 and along.static is None)
 
 
 def step_sizes(tree: Tree, places: Function, together: int = 1, views: int = 1) -> dict[str, int]:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.integrate.contact_slots import CONTACT, contact_memory
 from bellcrank.integrate.contact_step import contact_steps
+from bellcrank.integrate.contact_stiff import STIFF_CONTACT, stiff_contact_steps, stiff_memory
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.machine import Code
-from bellcrank.simulate.rigid_equations import ContactEquations, paths, scaled
+from bellcrank.simulate.rigid_equations import ContactEquations, may_be_stiff, paths, scaled
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 from bellcrank.topology.tree import Tree
 
@@ -32,12 +33,15 @@ class ContactStepper(FixedStepper):
     def __init__(self, code: Code, kind: Integrator, tree: Tree, most: int) -> None:
         self.code, self.kind, self.most = code, kind, most
         self.places = sum(pair.places for pair in tree.contacts)
-        self._run = code.backend.driver(contact_steps, CONTACT, code.width, loops=False)
+        stiff = may_be_stiff(tree)
+        program, layout = (stiff_contact_steps, STIFF_CONTACT) if stiff else (contact_steps, CONTACT)
+        self._run = code.backend.driver(program, layout, code.width, loops=False)
         lanes = code.backend.beside() if code.width == 1 else 1
         stride = -(-3 * most // lanes) * lanes
-        self.memory = m = code.memory(CONTACT, {
+        self.memory = m = code.memory(layout, {
             "slopes": code.size, "lost": code.size if code.real == "float" else 0,
-            **contact_memory(code.nq, code.nu, self.places, most, stride)})
+            **contact_memory(code.nq, code.nu, self.places, most, stride),
+            **(stiff_memory(code.nu, stride) if stiff else {})})
         m.set(size=code.size, split=code.nq, n_shift=code.shift, rounds=ROUNDS if code.shift else 1,
               places=self.places, most=most, stride=stride, together=code.sizes["column"] // max(code.nu, 1),
               views=code.sizes["shown"] // (code.size + 1), memory=code.inputs["contact"],

@@ -141,7 +141,7 @@ class StepCheck:
         moved = float(way.max(initial=0.0))
         if moved <= _STILL:
             return None
-        size = max(float(np.abs(y[nq:]).max(initial=0.0)) for y in (spot.y, half, two))
+        size = max(np.finfo(float).tiny, *(float(np.abs(y[nq:]).max(initial=0.0)) for y in (spot.y, half, two)))
         differ = max(float(np.abs(apart).max(initial=0.0)) / moved,
                      float(np.abs(one - two)[nq:].max(initial=0.0)) / size)
         return _Finding(spot, differ if math.isfinite(differ) else math.inf)
@@ -168,8 +168,8 @@ class StepCheck:
             who = f"{names[rough]!r} swings faster than they can follow"
         apart = f"by {100.0 * worst.differ:.2g} %" if worst.differ < 1.0 else "altogether"
         return (f"steps of {self._step:g} s are too long for this motion: {who}, and at t = {spot.t:.6g} s two steps "
-                f"of half the length give numbers that differ {apart}; take step={self._better(run, spot):g}, or "
-                "stepper='dop853', which chooses its steps")
+                f"of half the length give numbers that differ {apart}; take step={self._better(run, spot):g}" + (
+                    "" if spot.system.model.tree.contacts else ", or stepper='dop853', which chooses its steps"))
 
 
 def _turning(system: Machine) -> npt.NDArray[np.bool_]:
