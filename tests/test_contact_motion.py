@@ -389,7 +389,7 @@ def test_loops_stay_closed(model: str) -> None:
 def test_overlaps_and_steppers_are_named() -> None:
     rigid, soft = machine("box", "rigid", 5.0), machine("box", "compliant", 0.5)
     for _ in range(2):  # by the text itself, then by compiled code
-        with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0.01 m"):
+        with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0.01 m \('ground plane' and '"):
             rigid.simulate(lying(rigid, 0.04), 0.1, stepper="moreau")
         with pytest.raises(StateError, match=r"overlap at the start: 'floor' by 0.03 m"):
             soft.simulate(lying(soft, 0.02), 0.1)

@@ -287,6 +287,7 @@ def test_rest_of_them():
      "gas spring 'g'.*length"),
     (lambda m: m.add_bump_stop("b", m.ground, "block", (0, 0, 0), (0, 0, 0), stiffness=1.0), "bump stop 'b'.*lower"),
     (lambda m: m.add_belt("b", {"rail": 0.1}, stiffness=1.0), "belt 'b': needs two pulleys"),
+    (lambda m: m.add_belt("b", {"rail": 0.1, "hinge": 0.0}, stiffness=1.0), "belt 'b': the pulley of 'hinge'"),
     (lambda m: m.add_dc_motor("m", "rail", voltage=1.0, resistance=1.0, inductance=0.0, constant=1.0), "inductance"),
     (lambda m: m.add_brake("k", "rail", capacity=1.0, reach=0.0), "brake 'k': reach must be greater than 0"),
     (lambda m: m.add_tyre("t", "block", radius=0.3, stiffness=1.0, model="wavy"), "tyre 't': model must be"),
@@ -331,3 +332,10 @@ def test_what_states_store():
                 "brake": 0.5 * 3.0 * 0.01 * 0.25, "tyre": 0.5 * 1e5 * 0.02**2}
     for name, energy in expected.items():
         assert abs(found[name].energy - energy) < 1e-12 * (1.0 + energy), name
+
+
+def test_a_loose_chain_does_not_damp() -> None:
+    chain = Belt(1e4, 0.0, 50.0, 0.01)
+    assert chain.force(0.005, 3.0) == 0.0 and chain.force(-0.01, -3.0) == 0.0
+    assert chain.force(0.011, -3.0) == 0.0  # its damper does not make it push
+    assert abs(chain.force(0.03, 1.0) + 250.0) < 1e-9

@@ -157,6 +157,9 @@ class ReadyElements(StatefulElements):
             raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {pulleys!r}")
         belt = ready_made.belt(what, stiffness=stiffness, pretension=pretension, damping=damping, slack=slack)
         (one, first), (two, second) = ((joint, ready_made.plain(what, joint, r)) for joint, r in pulleys.items())
+        for joint, radius in ((one, first), (two, second)):
+            if radius == 0.0:
+                raise ModelError(f"{what}: the pulley of {joint!r} has no radius")
         return self._add_joint_force(name, {one: first, two: -second}, belt, None)
 
     def add_dc_motor(self, name: str, joint: str, *, voltage: Number | MachineLaw, resistance: Number,

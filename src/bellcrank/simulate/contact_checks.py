@@ -46,7 +46,8 @@ def check_contacts(system: Machine, stepper: str, y: Floats, t: float, *, goes_o
         return
     deep = _too_deep(system, pairs, y[:, :system.nq], t)
     if deep:
-        named = ", ".join(f"{name!r} by {depth:.3g} m" for depth, name in sorted(deep, reverse=True)[:6])
+        deepest = sorted(deep, key=lambda one: -one[0])[:6]
+        named = ", ".join(f"{pair.name!r} by {depth:.3g} m{_shapes(pair)}" for depth, pair in deepest)
         more = f" and {len(deep) - 6} more" if len(deep) > 6 else ""
         raise StateError(f"simulate: shapes of contacts overlap at the start: {named}{more}; begin with the bodies "
                          "apart, leave out contacts that are not meant (add_contacts(..., exclude=...)), or give the "
@@ -63,13 +64,19 @@ def _check_material(name: str, material: Any) -> None:
                              f"it must be {'positive' if above else 'zero or more'}: see with_parameters")
 
 
-def _too_deep(system: Machine, pairs: list[ContactPair], q: Floats, t: float) -> list[tuple[float, str]]:
-    """Depths and names of contacts whose shapes overlap by more than they may, in any of the states."""
+def _shapes(pair: ContactPair) -> str:
+    """The names of its shapes, unless it is called after them."""
+    known = all(name in pair.name for name in pair.shape_names)
+    return "" if known else f" ({' and '.join(map(repr, pair.shape_names))})"
+
+
+def _too_deep(system: Machine, pairs: list[ContactPair], q: Floats, t: float) -> list[tuple[float, ContactPair]]:
+    """Depths of contacts whose shapes overlap by more than they may, in any of the states."""
     deep = []
     for pair, depth in zip(pairs, _depths(system, q, t), strict=True):
         size = min(_size(pair.first_shape), _size(pair.second_shape))
         if depth > (RIGID if isinstance(pair.material, Unyielding) else SOFT) * size:
-            deep.append((float(depth), pair.name))
+            deep.append((float(depth), pair))
     return deep
 
 

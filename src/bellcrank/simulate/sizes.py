@@ -133,7 +133,10 @@ def grid(length: float, step: float | None, output: Any, fixed: bool, start: flo
         else:
             every = round(positive("output", output) / h)
             if every < 1 or abs(every * h - float(output)) > 1e-6 * h * every:
-                raise StateError(f"simulate: output every {output:g} s needs a multiple of the step {h:g} s")
+                shorter = "" if step is None or abs(h - step) < 1e-9 * h else (
+                    f" (the step {step:g} s, shortened so that the duration {length:g} s is a multiple of it; let it "
+                    "be one of both)")
+                raise StateError(f"simulate: output every {output:g} s needs a multiple of the step {h:g} s{shorter}")
         return steps, every, np.zeros(0)
     interval = length / _SAMPLES if output is None else positive("output", output)
     n = max(1, int(np.floor(length / interval + 1e-9)))

@@ -38,6 +38,7 @@ class ContactPair(FramePair):
     second_shape: Any
     material: Any
     bends: tuple[tuple[str, ...], ...] = ()  #: states of bristles at every place, by name
+    shape_names: tuple[str, str] = ("", "")
 
     @cached_property
     def places(self) -> int:

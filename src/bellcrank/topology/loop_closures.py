@@ -179,7 +179,7 @@ def _contacts(mechanism: Mechanism, builder: _Builder) -> list[tuple[ContactPair
             raise ModelError(f"contact {c.name!r}: its bodies do not move against each other (they are welded "
                              "together, or both to the ground)")
         out.append((ContactPair(c.name, first[0], second[0], *first[1:], *second[1:], c.first_shape, c.second_shape,
-                                c.material, c.bends), c.rigid))
+                                c.material, c.bends, c.shape_names), c.rigid))
     return out
 
 
