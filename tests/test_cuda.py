@@ -331,6 +331,26 @@ def test_pieces_on_a_device_have_many_steps(gpu: HostDevice, monkeypatch: pytest
 
 
 @with_compiler
+def test_rigid_contacts_beside_stiff_forces(gpu: HostDevice) -> None:
+    """A brake that sticks in some states and slides in others, while the ball lands."""
+    m = bc.Mechanism("ball on an arm")
+    m.add_joint("rail", bc.Prismatic("z"), m.ground, m.add_body("car", bc.Inertia.sphere(1.0, 0.1)))
+    m.add_body("ball", bc.Inertia.sphere(0.2, 0.05))
+    m.add_joint("hinge", bc.Revolute("y"), "car", "ball", child_pose=bc.Pose((-0.3, 0, 0)))
+    m.add_shape("ball", bc.Sphere(0.05), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision")
+    m.add_contact("floor", m.ground, "ball", friction=0.3)
+    m.add_brake("brake", "hinge", capacity=1.0)
+    cpu, system = (bc.compile(m, backend=backend) for backend in ("llvm", "cuda"))
+    q, u = np.zeros((STATES, 3)), np.zeros((STATES, 3))
+    q[:, 0], u[:, 1] = np.linspace(0.05, 0.1, STATES), np.linspace(-8.0, 8.0, STATES)
+    run = {"duration": 0.1, "stepper": "moreau", "step": 2e-3, "output": 0.01}
+    other, mine = (one.simulate((q, u), **run) for one in (cpu, system))
+    assert gap(mine.q, other.q) < 1e-9 and gap(mine.u, other.u) < 1e-7
+    assert mine.attrs["contact_residual"] < 1e-9
+
+
+@with_compiler
 def test_rigid_contacts(gpu: HostDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounces, slip and rest, as on the CPU; states and what contacts remember stay on the device between pieces."""
     m = bc.Mechanism("ball")
