@@ -47,6 +47,10 @@ class FreeMotion(ContactImpulses):
         with f.when((self._spins.value > 0.5).any()):
             each(f, nu, as_before)
 
+    def fly_no_halves(self, there: Real) -> None:
+        """Some lanes (1.0, else 0.0) do not take the step in halves."""
+        self._spins.set((there > 0.5).pick(0.0, self._spins.value))
+
     def fly(self, number: Int, along: Memory) -> None:
         """Accelerations (2) in `rate` for speeds that change as `along` says."""
         f, nu, rate, spins = self.f, self.nu, self.rate.at(self.nq), self._spins.value > 0.5

@@ -27,7 +27,7 @@ from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Memory, R
 
 __all__ = ["STIFF_CONTACT", "stiff_contact_steps", "stiff_memory"]
 
-_POINTERS = ("slope", "made", "inverse", "bare", "guess", "here", "miss", "way", "tried_way", "late")
+_POINTERS = ("slope", "made", "inverse", "bare", "guess", "here", "miss", "way", "tried_way", "share")
 STIFF_CONTACT = DriverLayout(CONTACT.integers, CONTACT.reals, (*CONTACT.pointers, *_POINTERS), CONTACT.returned,
                              CONTACT.tables)
 
@@ -51,33 +51,42 @@ class StiffSteps(ContactSteps):
     def __init__(self, f: Builder) -> None:
         super().__init__(f)
         (self.slope, self.made_inverse, self.inverse, self.bare, self.guess, self.here, self.missed, self.way,
-         self.tried, self.late) = (f.memory(name) for name in _POINTERS)
-        self.calm = f.variable(0.0)  #: lanes in which forces are not stiff
+         self.tried, self.share) = (f.memory(name) for name in _POINTERS)
+        self.gentle = f.variable(0.0)  #: lanes in which forces are not stiff
         self._apart_by = DIFFER_ROUGHLY if f.compensates else DIFFER
         self._solved = 1e-5 if f.compensates else SOLVED
 
     # -- Newton's method ------------------------------------------------------------------------------
-    def begin_motion(self, number: Int) -> None:
+    def first_motion(self, number: Int) -> None:
         f, w = self.f, self.guess
+        with f.loop(self.nu) as j:
+            self.share[j] = 0.5
+        self.midway.set(1.0)
+        super().first_motion(number)
         copy(f, self.along, w, self.nu)
         self._unit(self.inverse)
-        with f.loop(self.nu) as j:
-            self.late[j] = 0.5
-        self.midway.set(1.0)
         self._miss(number, w, 1.0)
         size = f.variable(self._ahead(self.missed))
-        self.calm.set(self._probed(number, size.value))
-        with f.when(~(self.calm.value > 0.5).all()):
+        self.gentle.set(self._probed(number, size.value))
+        with f.when(~(self.gentle.value > 0.5).all()):
+            self.fly_no_halves(1.0 - self.gentle.value)
             self._stop()
             self._newton(number)
+            self._take_over(1.0 - self.gentle.value)
 
-        def less(j: Int, h: Real) -> None:
+    def _take_over(self, there: Real) -> None:
+        """What was found is free motion, with the contact forces of the last step in `along` and `ahead`; in some
+        lanes."""
+        f, w = self.f, self.guess
+        some = f.variable(there)
+
+        def less(j: Int, h: Real, there: Real) -> None:
             self.missed[j] = self.missed[j] - h * self.inherited[j]
-            self.along[j] = w[j]
-            self.ahead[j] = w[j] + self.tried[j]
+            self.along[j] = (there > 0.5).pick(w[j], self.along[j])
+            self.ahead[j] = (there > 0.5).pick(w[j] + self.tried[j], self.ahead[j])
 
-        each(f, self.nu, less, self.step)
-        self._set_free(w, f.constant(1.0) > 0.5)
+        each(f, self.nu, less, self.step, some.value)
+        self._set_free(w, some.value > 0.5)
 
     def _stop(self) -> None:
         """Speeds that change their signs on the way to F(w) begin with none, where friction sticks, in lanes that are
@@ -85,13 +94,13 @@ class StiffSteps(ContactSteps):
         f, u, w = self.f, self.y.at(self.nq), self.guess
         with f.loop(self.nu) as j:
             now = self.between(u, w, j)
-            turns = (now * (now + self.missed[j] * self.late[j]) < 0.0).pick(1.0 - self.calm.value, 0.0)
-            w[j] = (turns * self.scaled[j] > 0.5).pick(u[j] - u[j] / self.late[j], w[j])
+            turns = (now * (now + self.missed[j] * self.share[j]) < 0.0).pick(1.0 - self.gentle.value, 0.0)
+            w[j] = (turns * self.scaled[j] > 0.5).pick(u[j] - u[j] / self.share[j], w[j])
 
     def _newton(self, number: Int) -> None:
         """w and S, in lanes that are not calm."""
         f, w = self.f, self.guess
-        last, todo, round_ = f.variable(1e300), f.variable(1.0 - self.calm.value), f.counter(0)
+        last, todo, round_ = f.variable(1e300), f.variable(1.0 - self.gentle.value), f.counter(0)
         with f.forever() as leave:
             self._miss(number, w, 1.0)
             size = f.variable(self._ahead(self.missed))
@@ -136,7 +145,7 @@ class StiffSteps(ContactSteps):
     def _miss(self, number: Int, w: Memory, share: float) -> None:
         """F(w) - w, with a share of what contacts did in the last step, in `missed`; accelerations in `here`."""
         f, u, rate = self.f, self.y.at(self.nq), self.rate.at(self.nq)
-        self.halfway(number, w)
+        (self.halfway if share else self.fly)(number, w)
 
         def one(j: Int, h: Real) -> None:
             self.here[j] = rate[j]
@@ -203,15 +212,15 @@ class StiffSteps(ContactSteps):
         new = f.variable(0.0)
         with f.loop(nu) as k:
             late = (self.slope[k * nu + k] > 2.0).pick(there, 0.0) * 0.5 + 0.5
-            turned = late > self.late[k]
+            turned = late > self.share[k]
             w[k] = turned.pick(self.between(u, w, k), w[k])
             new.set(turned.pick(1.0, new.value))
-            self.late[k] = self.late[k].max(late)
+            self.share[k] = self.share[k].max(late)
         self.midway.set((new.value > 0.5).pick(0.0, self.midway.value))
         return new.value
 
     def between(self, first: Memory, last: Memory, j: Int) -> Real:
-        return first[j] + (last[j] - first[j]) * self.late[j]
+        return first[j] + (last[j] - first[j]) * self.share[j]
 
     def _unit(self, matrix: Memory) -> None:
         f, nu = self.f, self.nu
@@ -275,11 +284,12 @@ class StiffSteps(ContactSteps):
 
     def again(self, number: Int) -> None:
         f = self.f
+        with f.when(self.round.value > PATIENT):
+            self.gentle.set((self.going.value > 0.5).pick(0.0, self.gentle.value))
+            self.fly_no_halves(self.going.value)
         self._miss(number, self.wanted, 0.0)
         self.more.set(0)
-        with f.when(self.round.value > PATIENT):
-            self.calm.set((self.going.value > 0.5).pick(0.0, self.calm.value))
-        stiff = f.variable(self.going.value * (1.0 - self.calm.value))
+        stiff = f.variable(self.going.value * (1.0 - self.gentle.value))
         with f.when((stiff.value > 0.5).any()):
             self._turn_over(number, self.wanted, stiff.value, 0.0)
         self._set_free(self.wanted, self.going.value > 0.5)
