@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from assembly_text import unrolled_text
 from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.target import rolled_code
@@ -88,7 +88,7 @@ from test_compiling import long_text
 atexit.register(lambda: print(any(t.is_alive() for t in compiling._threads), len(compiling._queue)))
 jobs = [compiling.Job(long_text(seed), compiling.Effort.AS_TRACED, "") for seed in range(8)]
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=Path(__file__).parent)
+    ended = children.run_code(program, cwd=Path(__file__).parent)
     assert (ended.returncode, ended.stdout.split()) == (0, ["False", "0"]), ended.stderr
 
 

@@ -81,6 +81,32 @@ def test_machines_with_loops_that_are_thrown_make_no_energy() -> None:
     assert rises(result).max() < 2e-6 and result.attrs["largest_loop_error"] < 1e-12
 
 
+@pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")  # the step is too long, as they say
+@pytest.mark.parametrize(("backend", "duration"), [("llvm", 0.5), ("numpy", 0.05)])
+def test_stops_that_a_step_would_pass(backend: str, duration: float) -> None:
+    """A light arm at 100 rad/s, which turns by a radian in a step, and meets a stop so stiff that there would be
+    more energy stored in it than there was: such a step is taken in pieces, alone and in a batch."""
+    m = bc.Mechanism("flail")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="floor")
+    body = m.add_body("body", bc.Inertia.box(2.0, (0.3, 0.2, 0.1)))
+    arm = m.add_body("arm", bc.Inertia(0.02, (0.1, 0, 0), (1e-6, 7e-5, 7e-5)))
+    m.add_joint("free", bc.Free(), m.ground, body)
+    m.add_joint("hinge", bc.Revolute("y"), body, arm, bc.Pose((0.15, 0, 0)), bc.Pose())
+    m.add_limit("stop", "hinge", -1.0, 1.0, stiffness=1e4)
+    m.add_shape(body, bc.Box((0.3, 0.2, 0.1)), role="collision", name="box")
+    m.add_contact("contact", "floor", "box", friction=0.5, restitution=0.3)
+    system = bc.compile(m, backend=backend)
+    q, u = np.repeat(system.neutral()[None], 2, axis=0), np.zeros((2, 7))
+    q[:, 6], u[:, 6], u[:, 0] = 0.2, (100.0, 60.0), 1.0
+    result = system.simulate((q, u), duration, stepper="moreau", step=0.01, output=0.01)
+    energy = result["energy"].values
+    assert (np.diff(energy, axis=0) < 1e-6 * energy[0]).all() and result.attrs["status"] == "finished"
+    assert np.isfinite(result["contact_force"].values[1:]).all()
+    assert np.abs(result["q"].sel(coordinate="hinge.angle").values).max() < 1.1
+    alone = system.simulate((q[0], u[0]), duration, stepper="moreau", step=0.01, output=0.01)
+    assert np.abs(alone["q"].values[:10] - result["q"].values[:10, 0]).max() < 1e-9
+
+
 def test_what_spins_flies_as_if_it_did_not() -> None:
     """A ball with 16 turns in a second, whose axes turn by 0.2 rad in a step: its speeds, in these axes, turn as they
     do. Above the floor, and on its way to it."""

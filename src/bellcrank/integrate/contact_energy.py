@@ -37,6 +37,8 @@ ROUNDING, ROUGH_ROUNDING = 1e-13, 1e-5
 #: where speeds would change by so many times the largest in a step, loops are nearly singular half way, where dE/dt is
 #: no matter
 WILD = 4.0
+#: a step that has made more than T+ and this share of T fails: a stiff stop was passed, or loops have gone elsewhere
+BEYOND = 0.1
 #: the largest ratio by which T+ becomes larger
 MORE = 1.1
 
@@ -136,7 +138,8 @@ class ContactEnergy(FreeMotion):
         last, kinetic = (f.variable(x) for x in self.energy())
         self.at(number)
         copy(f, self.y, self.stage, self.size)
-        made = f.variable(last.value - self.energy()[0])
+        first, before = (f.variable(x) for x in self.energy())
+        made = f.variable(last.value - first.value)
         up = f.variable((made.value > kinetic.value * self._rounding).pick(self.met.value, 0.0).max(fast))
         with f.when((up.value > 0.5).any()):
             work = f.variable(self.given(number, self.ahead))
@@ -144,7 +147,8 @@ class ContactEnergy(FreeMotion):
             least = (fast * self.midway.value > 0.5).pick(most.value + self.lost(self.ahead), -1e300)
             change = made.value.max(least).min(most.value) - made.value
             left = (change / kinetic.value.max(1e-300) + 1.0).max(0.0).min(MORE)
-            ratio = f.variable((up.value > 0.5).pick(left.sqrt(), 1.0))
+            lost = (-change > kinetic.value + before.value * BEYOND).pick(up.value, 0.0) > 0.5
+            ratio = f.variable(lost.pick(float("nan"), (up.value > 0.5).pick(left.sqrt(), 1.0)))
             with f.loop(self.nu) as j:
                 self.ahead[j] = self.ahead[j] * (self.scaled[j] * (ratio.value - 1.0) + 1.0)
         self.stand(self.end, self.ahead)

@@ -6,14 +6,14 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, SingularError
-from bellcrank.simulate.crossing import Crossing, Passage, at_rest, weak
+from bellcrank.simulate.crossing import Crossing, at_rest, weak
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.failure import Failure, trouble_ahead
@@ -21,9 +21,22 @@ from bellcrank.simulate.machine import Code
 from bellcrank.simulate.resident import ResidentStates
 from bellcrank.simulate.steppers import FixedStepper, Integrator, StepsTaken, Taken
 
-__all__ = ["Failure", "FixedRun"]
+__all__ = ["Failure", "FixedRun", "StepInPieces"]
 
 Ints = npt.NDArray[np.int64]
+
+
+class StepInPieces(NamedTuple):
+    """Where a step has led that was taken in shorter ones; to be followed as a passage is."""
+
+    last: Floats
+    forces: Floats | None = None  #: of contacts, their mean
+
+    def packed(self, last: Floats, t: float) -> Floats:
+        return last
+
+    def sample(self, passage: Any, t: float) -> Floats:
+        return self.last
 
 
 class FixedRun:
@@ -38,7 +51,7 @@ class FixedRun:
         self.failures: list[Failure] = []
         self.switches = self.crossings = 0
         #: passages through singular positions that states are on, and the steps since the start with which they end
-        self._ahead: dict[int, tuple[Crossing, Passage, int]] = {}
+        self._ahead: dict[int, tuple[Any, Any, int]] = {}  # Crossing and Passage, or StepInPieces
         self._unhelpful: set[int] = set()  #: states that weak plans serve better than passages
         self.threads = threads or equations.backend.threads()
         nq = equations.system.nq
@@ -110,6 +123,18 @@ class FixedRun:
 
     def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         """One step of any length from one state, without changing where the run is."""
+        tried = self.tried(y, t, step, state)
+        if tried is not None:
+            self.noted(tried[0], state)
+            return np.asarray(tried[0].y[0])
+        crossing = Crossing.of(self.equations, state)
+        found = crossing.passage(crossing.state(y, t), t, step, 1)
+        if found is not None:
+            return crossing.packed(found.last, t + step)
+        raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
+
+    def tried(self, y: Floats, t: float, step: float, state: int) -> tuple[Taken, Code] | None:
+        """The same, with what made it; None if no plan serves."""
         plan = self._plans[state]
         for _ in range(4):
             stepper = self._take(plan, 1)
@@ -117,19 +142,14 @@ class FixedRun:
             got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)  # held controllers are not asked
             self._give(plan, 1, stepper)
             if got.done[0]:
-                self.noted(got, state)
-                return np.asarray(got.y[0])
+                return got, stepper.code
             if self.crowded(got.inputs):
                 continue
             try:
                 plan = self.equations.plan_at(y[:self.equations.system.nq], t)
             except SingularError:
                 break
-        crossing = Crossing.of(self.equations, state)
-        found = crossing.passage(crossing.state(y, t), t, step, 1)
-        if found is not None:
-            return crossing.packed(found.last, t + step)
-        raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
+        return None
 
     # -- jobs -----------------------------------------------------------------------------------
     def _run(self, states: Ints, already: Ints, steps: int, every: int, out: Floats) -> None:
@@ -250,6 +270,9 @@ class FixedRun:
                     left.append(i)
                     continue
                 self._unhelpful.add(i)
+            if plan is None and self.in_pieces(i, number, t):
+                left.append(i)
+                continue
             if plan is None:
                 self._failed[i] = True
                 self.failures.append(Failure(i, t, reason or self._why(i, t), self._grown(i)))
@@ -268,6 +291,10 @@ class FixedRun:
         except SingularError as error:
             raise SingularError(str(error) + at_rest(system, self.y[i])) from None
         return None if plan is None or (again and plan.key == self._plans[i].key) else plan
+
+    def in_pieces(self, i: int, number: int, t: float) -> bool:
+        """Take the step of a state after `number` of them in shorter ones; false if that does not help, either."""
+        return False
 
     # -- singular positions -----------------------------------------------------------------------
     def cross(self, i: int, number: int, t: float) -> bool:

@@ -22,7 +22,7 @@ from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.machine import Code, state_sizes
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.rigid_equations import step_sizes
-from bellcrank.simulate.rigid_run import SLOTS, ContactStepper
+from bellcrank.simulate.rigid_run import PIECES, SLOTS, ContactStepper
 from bellcrank.system.force_elements import actuator_forces, with_values
 from bellcrank.system.kernels import Kernels
 from bellcrank.target.backend import BACKENDS, Call, PythonBlock, backend_named
@@ -171,9 +171,22 @@ class MoreauRun(ReferenceRun):
             if len(states) > 1:
                 for i in range(len(states)):
                     self._some(states[i:i + 1], t)
-            else:
+            elif not any(self._in_pieces(states, t, n) for n in PIECES):
                 self._acting[states] = np.nan
                 self.failures.append(Failure(int(states[0]), t, str(error)))
+
+    def _in_pieces(self, states: Ints, t: float, n: int) -> bool:
+        """A step of one state in n pieces; false, and nothing is changed, if one of them fails."""
+        y, known, h, forces = self.y[states], self._handed_on[states], self.step / n, []
+        try:
+            for k in range(n):
+                y, self._handed_on[states], acting = self._taken(y, t + k * h, h, states)
+                forces.append(acting)
+        except (BellcrankError, ArithmeticError):
+            self._handed_on[states] = known
+            return False
+        self.y[states], self._acting[states] = y, np.mean(forces, axis=0)
+        return True
 
     def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
         new, _, acting = self._taken(y[None], t, step, np.array([state]))

@@ -11,13 +11,13 @@ from bellcrank.arrays import Floats
 from bellcrank.integrate.contact_slots import CONTACT, contact_memory
 from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.integrate.contact_stiff import STIFF_CONTACT, stiff_contact_steps, stiff_memory
-from bellcrank.simulate.fixed import FixedRun
+from bellcrank.simulate.fixed import FixedRun, StepInPieces
 from bellcrank.simulate.machine import Code
 from bellcrank.simulate.rigid_equations import ContactEquations, may_be_stiff, paths, scaled
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 from bellcrank.topology.tree import Tree
 
-__all__ = ["SLOTS", "ContactLog", "ContactStepper", "RigidRun"]
+__all__ = ["PIECES", "SLOTS", "ContactLog", "ContactStepper", "RigidRun"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,6 +25,8 @@ Ints = npt.NDArray[np.int64]
 RECORD = 20_000_000
 #: places that may be near at the same time, to begin with; there is memory for more as soon as it is needed
 SLOTS = 12
+#: in how many pieces a step is taken that fails as a whole, one after the other
+PIECES = (2, 4, 8, 16, 32, 64)
 
 
 class ContactStepper(FixedStepper):
@@ -143,6 +145,34 @@ class RigidRun(FixedRun):
             self.equations.handed_on[short, -1] = 0.0
         others = np.setdiff1d(states, short)
         return np.sort(np.concatenate([short, super().plan_again(others, already, done, fresh)]))
+
+    def in_pieces(self, i: int, number: int, t: float) -> bool:
+        found = None if self._grown(i) else next(filter(None, (self._pieces(i, t, n) for n in PIECES)), None)
+        if found is not None:
+            self._ahead[i] = found, found, number + 1
+        return found is not None
+
+    def _pieces(self, i: int, t: float, n: int) -> StepInPieces | None:
+        """A step in n pieces; None if one of them fails."""
+        one, y, h, known = np.array([i]), np.array(self.y[i]), self.step / n, self.equations.handed_on[i].copy()
+        forces: list[Floats] = []
+        for k in range(n):
+            tried = self.tried(y, t + k * h, h, i)
+            if tried is None:
+                self.equations.handed_on[i] = known
+                return None
+            got, code = tried
+            self.equations.remember(one, code, got.inputs)
+            y = np.array(got.y[0])
+            forces += [] if got.forces is None else [got.forces[0, 0]]
+        return StepInPieces(y, np.mean(forces, axis=0) if forces else None)
+
+    def _follow(self, i: int, already: int, steps: int, every: int, out: Floats) -> int:
+        passage, last = self._ahead[i][1:]
+        reached = super()._follow(i, already, steps, every, out)
+        if isinstance(passage, StepInPieces) and passage.forces is not None and last % every == 0:
+            self.forces[last // every - self.done // every - 1, i] = passage.forces
+        return reached
 
     def cross(self, i: int, number: int, t: float) -> bool:
         """Passages through singular positions know nothing of contacts."""
