@@ -107,6 +107,26 @@ def test_stops_that_a_step_would_pass(backend: str, duration: float) -> None:
     assert np.abs(alone["q"].values[:10] - result["q"].values[:10, 0]).max() < 1e-9
 
 
+@pytest.mark.filterwarnings("ignore::bellcrank.SimulationWarning")  # some roll away, faster and faster
+def test_rounding_of_what_rests_is_no_energy() -> None:
+    """A box and a capsule that come to rest on a slope, or roll down it: all of them go on."""
+    m = bc.Mechanism("rest")
+    m.add_shape(m.ground, bc.Plane(), bc.Pose.rpy((0, 0, 0), 0.15, -0.2, 0.0), role="collision", name="floor")
+    for i, shape in enumerate((bc.Box((0.2, 0.15, 0.1)), bc.Capsule(0.05, 0.2))):
+        body = m.add_body(f"body {i}", bc.Inertia.box(1.0 + i, ((0.2, 0.15, 0.1), (0.1, 0.1, 0.3))[i]))
+        m.add_joint(f"free {i}", bc.Free(), m.ground, body)
+        m.add_shape(body, shape, role="collision", name=f"shape {i}")
+        m.add_contact(f"floor {i}", "floor", f"shape {i}", friction=0.9)
+    m.add_contact("both", "shape 0", "shape 1", friction=0.9)
+    system, rng, n = bc.compile(m), np.random.default_rng(0), 64
+    q, u = np.repeat(system.neutral()[None], n, axis=0), rng.standard_normal((n, 12))
+    for i in range(2):
+        turn = rng.standard_normal((n, 4))
+        q[:, 7 * i:7 * i + 4], q[:, 7 * i + 6] = turn / np.linalg.norm(turn, axis=1, keepdims=True), 0.35 + 0.5 * i
+    result = system.simulate((q, u), 2.2, stepper="moreau", step=STEP, output=0.1)
+    assert result.attrs["status"] == "finished"
+
+
 def test_what_spins_flies_as_if_it_did_not() -> None:
     """A ball with 16 turns in a second, whose axes turn by 0.2 rad in a step: its speeds, in these axes, turn as they
     do. Above the floor, and on its way to it."""

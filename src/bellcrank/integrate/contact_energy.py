@@ -37,8 +37,9 @@ ROUNDING, ROUGH_ROUNDING = 1e-13, 1e-5
 #: where speeds would change by so many times the largest in a step, loops are nearly singular half way, where dE/dt is
 #: no matter
 WILD = 4.0
-#: a step that has made more than T+ and this share of T fails: a stiff stop was passed, or loops have gone elsewhere
-BEYOND = 0.1
+#: a step that has made more than T+ and this share of T fails: a stiff stop was passed, or loops have gone elsewhere;
+#: what is at rest has no T, and rounding of E is no energy made: less than this share of E, in doubles and in floats
+BEYOND, REST, ROUGH_REST = 0.1, 1e-6, 1e-3
 #: the largest ratio by which T+ becomes larger
 MORE = 1.1
 
@@ -147,7 +148,8 @@ class ContactEnergy(FreeMotion):
             least = (fast * self.midway.value > 0.5).pick(most.value + self.lost(self.ahead), -1e300)
             change = made.value.max(least).min(most.value) - made.value
             left = (change / kinetic.value.max(1e-300) + 1.0).max(0.0).min(MORE)
-            lost = (-change > kinetic.value + before.value * BEYOND).pick(up.value, 0.0) > 0.5
+            still = (last.value.abs() + first.value.abs()) * (ROUGH_REST if f.compensates else REST)
+            lost = (-change > kinetic.value + before.value * BEYOND + still).pick(up.value, 0.0) > 0.5
             ratio = f.variable(lost.pick(float("nan"), (up.value > 0.5).pick(left.sqrt(), 1.0)))
             with f.loop(self.nu) as j:
                 self.ahead[j] = self.ahead[j] * (self.scaled[j] * (ratio.value - 1.0) + 1.0)
