@@ -23,7 +23,8 @@ impulses and gyroscopic forces do the work that they should, also of bodies that
 
 (2) to (4) are repeated until u+ does not change: with f at the middle of the step, q_m + h/4 H (u+ - u). So that this
 converges with stiff springs and dampers on joints, too, h/2 damping + h^2/4 stiffness is added to the inertia of their
-coordinates, and its share of the change of speeds to the forces.
+coordinates, and its share of the change of speeds to the forces. Other forces that are stiff: `contact_stiff`. What
+spins in flight takes (2) in halves, too: `contact_motion`.
 
 Deviation: where contacts would make energy (Newton's law can, with friction, at several places at once), the step is
 taken with as much restitution as makes none. Nothing pushes overlaps apart, which would make energy, too. Speeds with
@@ -37,7 +38,8 @@ which the machine would have made energy all the same, as it turns by much in th
 The driver calls, besides what `fixed_step` has: *placing* (unit quaternions and prescribed coordinates in `stage`),
 *touching* (`touch`: gaps, points, normals and axes of speeds, see `contact_views`), *adding* (once: `added`, inertia
 that the machine has in addition for its springs and dampers), *factor* (`shared`: all of M^-1 that does not
-depend on what it is applied to; `base`: what is to be taken off every answer) and *apply* (`answer` from `column`).
+depend on what it is applied to; `base`: what is to be taken off every answer), *apply* (`answer` from `column`) and
+*energies* (`energy`: kinetic, of gravity, stored).
 
 `contact_slots` says which places are looked at. If there are more of them than slots, the step fails in all lanes, and
 `need` says how many it takes.

@@ -90,7 +90,7 @@ class StiffSteps(ContactSteps):
 
     def _stop(self) -> None:
         """Speeds that change their signs on the way to F(w) begin with none, where friction sticks, in lanes that are
-        not calm."""
+        not gentle."""
         f, u, w = self.f, self.y.at(self.nq), self.guess
         with f.loop(self.nu) as j:
             now = self.between(u, w, j)
@@ -98,7 +98,7 @@ class StiffSteps(ContactSteps):
             w[j] = (turns * self.scaled[j] > 0.5).pick(u[j] - u[j] / self.share[j], w[j])
 
     def _newton(self, number: Int) -> None:
-        """w and S, in lanes that are not calm."""
+        """w and S, in lanes that are not gentle."""
         f, w = self.f, self.guess
         last, todo, round_ = f.variable(1e300), f.variable(1.0 - self.gentle.value), f.counter(0)
         with f.forever() as leave:
