@@ -120,6 +120,31 @@ def test_exact_data_give_exact_forces() -> None:
     assert found.residual < 1e-6
 
 
+@pytest.mark.parametrize("prior", [1e-3, 0.0])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_an_unknown_load_is_found(noise: float, prior: float) -> None:
+    """The search does not stall at the model's own values: it fits as well as the linear fit."""
+    loaded = seven_axes()
+    loaded.add_body("load", bc.Inertia.point(2.5, (0.1, 0.05, 0.2)))
+    loaded.add_joint("grip", bc.Weld(), "link7", "load")
+    true, model = bc.compile(loaded, backend="numpy"), bc.compile(seven_axes(), backend="numpy")
+    q, u, udot = motion(true, 150, 9)
+    tau = true.inverse_dynamics(q, u, udot) + noise * np.random.default_rng(10).normal(size=u.shape)
+    found = bc.identify(model, q, u, udot, tau, prior=prior)
+    assert found.residual <= 1.05 * found.unconstrained + 1e-10
+    expected = model.regressor(q, u, udot).reshape(-1, 70)[:, found.base.columns]
+    linear = np.linalg.lstsq(expected, tau.reshape(-1), rcond=None)[0]
+    assert (np.abs(found.values - linear) <= 3.0 * found.deviations + 1e-8).all()
+    assert found.unconstrained == pytest.approx(noise, rel=0.1, abs=1e-9)
+
+
+def test_data_that_physical_bodies_cannot_have_are_told() -> None:
+    system = bc.compile(seven_axes(), backend="numpy")
+    q, u, udot = motion(system, 40, 8)
+    with pytest.warns(bc.BellcrankWarning, match="physical bodies of 'seven axes' leave"):
+        bc.identify(system, q, u, udot, -system.inverse_dynamics(q, u, udot))
+
+
 def test_wrong_data_are_refused() -> None:
     system = bc.compile(four_bar(), actuated=["A"], backend="numpy")
     q, u, udot = motion(system, 5, 0)

@@ -8,15 +8,18 @@ robots", 1991).
 `identify` fits p to data. Bodies stay physical: each has a positive-definite pseudo-inertia (P. M. Wensing, S. Kim,
 J.-J. E. Slotine, "Linear matrix inequalities for physically consistent inertial parameter identification", 2018)
 
-    [ Σ   h ]        Σ = ½ tr(I) 1 - I,  h = m c,
-    [ hᵀ  m ] = U Uᵀ      U upper triangular, its diagonal exp of variables    (1)
+    [ Σ   h ]                    Σ = ½ tr(I) 1 - I,  h = m c,
+    [ hᵀ  m ] = U V Vᵀ Uᵀ        U of the model's own values; U, V upper triangular,
+                                 diagonal of V exp of variables, its other entries variables     (1)
 
-so that the variables are free (C. Rucker and P. M. Wensing, "Smooth parameterization of rigid-body inertia", 2022), and
-what the data do not show stays near the model's own values.
+so that the variables are free (C. Rucker and P. M. Wensing, "Smooth parameterization of rigid-body inertia", 2022),
+zero for the model's own values, and one for a change of a body by its own size. What the data do not show stays near
+the model's values: masses of single bodies are rarely determined, combinations (`Identified.base`) are.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import BellcrankWarning, ModelError, StateError
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 from bellcrank.system.regression import INERTIAL, inertial_names, inertial_values
@@ -129,6 +132,7 @@ class Identified:
     values: Floats  #: of these combinations
     deviations: Floats  #: their standard deviations, from the scatter of the data
     residual: float  #: root mean square of what is left of the forces
+    unconstrained: float  #: the same of the linear fit, in which bodies need not be physical
 
     def __str__(self) -> str:
         lines = [f"residual {self.residual:.4g}"]
@@ -145,7 +149,12 @@ def identify(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Array
     `joints` whose forces were measured (all with drives if not given), `bodies` to be found (all that have mass; others
     keep theirs). `prior` pulls what the data hardly show to the model's values: how many residuals of one standard
     deviation a change of a body by its own size costs. `weights` {joint: w} divide forces by their accuracy. Bodies
-    stay physical. With loops, the forces are those at the drives. Cost: some twenty linear least-squares problems.
+    stay physical. With loops, the forces are those at the drives.
+
+    The data determine the combinations in `Identified.base`, with the standard deviations given there. The mass of a
+    single body is usually not among them: it may differ from the true one although all forces are right. A warning says
+    if physical bodies fit the data worse than the linear fit does.
+    Cost: one QR factorization of the regressor, then some twenty least-squares problems in its parameters alone.
     """
     check_time(t)
     position, speeds = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")
@@ -160,7 +169,7 @@ def identify(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Array
     scale = np.array([1.0 / float((weights or {}).get(system.speed_names[v].rpartition(".")[0], 1.0)) for v in rows])
     wide = (matrix[:, rows] * scale[:, None]).reshape(-1, matrix.shape[-1])
     right = ((force - rest)[:, rows] * scale).reshape(-1)
-    found = _fitted(system, wide, right, own, bodies, prior)
+    found, unconstrained = _fitted(system, wide, right, own, bodies, prior)
     base = _base(wide, inertial_names(system.plans))
     left = right - wide @ found
     spread = float(left @ left) / max(1, len(right) - len(base.names))
@@ -168,7 +177,7 @@ def identify(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Array
     covariance = spread * np.linalg.pinv(chosen.T @ chosen)
     named = dict(zip(inertial_names(system.plans), found.tolist(), strict=True))
     return Identified(named, _inertias(system, found), base, base.matrix @ found, np.sqrt(np.diag(covariance)),
-                      float(np.sqrt(np.mean(left * left))))
+                      float(np.sqrt(np.mean(left * left))), unconstrained)
 
 
 def _rows_of(system: System, joints: Sequence[str] | None, needed: Floats) -> list[int]:
@@ -189,55 +198,80 @@ def _inertias(system: System, values: Floats) -> dict[str, Inertia]:
 
 
 def _fitted(system: System, wide: Floats, right: Floats, own: Floats, bodies: Sequence[str] | None, prior: float
-            ) -> Floats:
-    """All parameters, those of the chosen bodies by least squares in the variables of (1)."""
-    from scipy.optimize import least_squares
+            ) -> tuple[Floats, float]:
+    """All parameters, those of the chosen bodies by least squares in the variables of (1), and the root mean square
+    of what the linear fit leaves."""
+    places, factors = _chosen(system, own, bodies)
+    n, known = len(places), own.copy()
+    known[places] = 0.0
+    # Q R of the regressor and the forces: sums of squares of the residuals are those of R's rows
+    triangle: Floats = np.asarray(np.linalg.qr(np.column_stack([wide[:, places], right - wide @ known]), mode="r"))
+    matrix, target = triangle[:, :n], triangle[:, n]
+    rest = target - matrix @ np.linalg.lstsq(matrix, target, rcond=None)[0]
+    unconstrained = float(np.sqrt(rest @ rest / len(right)))
+    if not n:
+        return own, unconstrained
+    pull = prior * max(unconstrained, 1e-12 * float(np.abs(right).max(initial=0.0)), 1e-300)
+    values, squares, converged = _physical_fit(matrix, target, factors, pull)
+    residual = float(np.sqrt(squares / len(right)))
+    if residual > 1.5 * unconstrained + 1e-6 * float(np.abs(right).max(initial=0.0)):
+        cause = "" if converged else " (the search did not converge: a larger prior, or fewer bodies, may help)"
+        warnings.warn(f"identify: physical bodies of {system.model.name!r} leave {residual:.4g} of the forces, the "
+                      f"linear fit {unconstrained:.4g}{cause}: check signs and units of the data, and friction and loads that "
+                      "the model lacks", BellcrankWarning, stacklevel=3)
+    known[places] = values
+    return known, unconstrained
 
+
+def _chosen(system: System, own: Floats, bodies: Sequence[str] | None) -> tuple[npt.NDArray[np.int64], list[Floats]]:
+    """The places of the parameters of the chosen bodies, and the factors U of (1) of each of these."""
     names = list(system.body_names)
     wanted = [name for k, name in enumerate(names) if own[_COUNT * k] > 0.0] if bodies is None else list(bodies)
     for name in wanted:
         if name not in names:
             raise ModelError(f"identify: no body {name!r}; there are {', '.join(names)}")
-    starts = np.concatenate([_variables(own[_COUNT * names.index(n):][:_COUNT], n) for n in wanted]) if wanted else \
-        np.zeros(0)
-    places = np.concatenate([np.arange(_COUNT) + _COUNT * names.index(n) for n in wanted]).astype(int) if wanted else \
-        np.zeros(0, dtype=int)
-    noise = float(np.sqrt(np.mean((right - wide @ np.linalg.lstsq(wide, right, rcond=None)[0]) ** 2)))
-    noise = max(noise, 1e-12 * float(np.abs(right).max(initial=0.0)), 1e-300)
-    pull = prior * noise
+    first = [_COUNT * names.index(name) for name in wanted]
+    return (np.add.outer(np.array(first, dtype=np.int64), np.arange(_COUNT)).reshape(-1),
+            [_factor(own[k:k + _COUNT], name) for k, name in zip(first, wanted, strict=True)])
 
-    def whole(x: Floats) -> Floats:
-        p = own.copy()
-        p[places] = np.concatenate([_parameters(part)[0] for part in x.reshape(-1, _COUNT)])
-        return p
+
+def _physical_fit(matrix: Floats, target: Floats, factors: list[Floats], pull: float) -> tuple[Floats, float, bool]:
+    """The parameters that fit best, the sum of squares of what they leave, and whether the search converged."""
+    from scipy.optimize import least_squares
+
+    def values(x: Floats) -> Floats:
+        parts = zip(x.reshape(-1, _COUNT), factors, strict=True)
+        return np.concatenate([_parameters(part, factor)[0] for part, factor in parts])
 
     def residuals(x: Floats) -> Floats:
-        return np.concatenate([wide @ whole(x) - right, pull * (x - starts)])
+        return np.concatenate([matrix @ values(x) - target, pull * x])
 
     def slopes(x: Floats) -> Floats:
-        blocks = [wide[:, places[_COUNT * k:_COUNT * (k + 1)]] @ _parameters(part)[1]
+        blocks = [matrix[:, _COUNT * k:_COUNT * (k + 1)] @ _parameters(part, factors[k])[1]
                   for k, part in enumerate(x.reshape(-1, _COUNT))]
         return np.vstack([np.hstack(blocks), pull * np.eye(len(x))])
 
-    if not wanted:
-        return own
-    return whole(least_squares(residuals, starts, slopes, method="trf", x_scale="jac", xtol=1e-12, ftol=1e-12,
-                               gtol=1e-12, max_nfev=200).x)
+    # the variables are of one size: scaled by columns ("jac"), those that the data do not show would run away
+    found = least_squares(residuals, np.zeros(_COUNT * len(factors)), slopes, method="trf", x_scale=1.0, xtol=1e-12,
+                          ftol=1e-12, gtol=1e-12, max_nfev=500)
+    best = values(found.x)
+    left = matrix @ best - target
+    return best, float(left @ left), found.status > 0
 
 
-def _parameters(x: Floats) -> tuple[Floats, Floats]:
+def _parameters(x: Floats, factor: Floats) -> tuple[Floats, Floats]:
     """The inertial parameters of a body from the variables of (1), and their derivatives (10, 10)."""
-    upper = np.zeros((4, 4))
-    upper[_UPPER] = x
+    v = np.zeros((4, 4))
+    v[_UPPER] = x
     diagonal = np.arange(4)
-    upper[diagonal, diagonal] = np.exp(upper[diagonal, diagonal])
+    v[diagonal, diagonal] = np.exp(v[diagonal, diagonal])
     slopes = np.zeros((_COUNT, _COUNT))
     for k, (i, j) in enumerate(zip(*_UPPER, strict=True)):
         change = np.zeros((4, 4))
-        change[i, j] = upper[i, i] if i == j else 1.0
-        product = change @ upper.T
+        change[i, j] = v[i, i] if i == j else 1.0
+        product = factor @ change @ v.T @ factor.T
         slopes[:, k] = _from_pseudo(product + product.T)
-    return _from_pseudo(upper @ upper.T), slopes
+    return _from_pseudo(factor @ v @ v.T @ factor.T), slopes
 
 
 def _from_pseudo(matrix: Floats) -> Floats:
@@ -247,8 +281,8 @@ def _from_pseudo(matrix: Floats) -> Floats:
     return np.array([mass, *first, *second[np.triu_indices(3)]])
 
 
-def _variables(p: Floats, name: str) -> Floats:
-    """The variables of (1) for a body; one that has no volume (a rod, a point) is given a little."""
+def _factor(p: Floats, name: str) -> Floats:
+    """The factor U of (1) of a body; one that has no volume (a rod, a point) is given a little."""
     second = np.zeros((3, 3))
     second[np.triu_indices(3)] = p[4:]
     second = second + np.triu(second, 1).T
@@ -262,8 +296,6 @@ def _variables(p: Floats, name: str) -> Floats:
             pseudo[:3, :3] += little * np.eye(3)
             little *= 10.0
             continue
-        upper = lower[::-1, ::-1].copy()
-        upper[np.arange(4), np.arange(4)] = np.log(np.diag(upper))
-        return np.asarray(upper[_UPPER])
+        return np.asarray(lower[::-1, ::-1])
     raise ModelError(f"identify: the inertia of {name!r} in the model is not physical; correct it first, or leave the "
                      "body out with bodies=[...]")

@@ -114,10 +114,11 @@ def _inline(system: System, function: str) -> Callable[..., Any]:
     import jax.numpy as jnp
 
     traced = traced_function("to_jax", system.plans, function)
-    functions = {"sqrt": jnp.sqrt, "sin": jnp.sin, "cos": jnp.cos, "exp": jnp.exp, "log": jnp.log, "tanh": jnp.tanh,
-                 "atan2": jnp.arctan2, "less": lambda a, b, x, y: jnp.where(a < b, x, y), "floor": jnp.floor,
-                 "locate": lambda x, knots: jnp.searchsorted(jnp.array(knots.values), x, side="right").astype(float),
-                 "entry": lambda index, constants: jnp.array(constants.values)[index.astype(int)]}
+    functions: dict[str, Callable[..., Any]] = {
+        "sqrt": jnp.sqrt, "sin": jnp.sin, "cos": jnp.cos, "exp": jnp.exp, "log": jnp.log, "tanh": jnp.tanh,
+        "atan2": jnp.arctan2, "less": lambda a, b, x, y: jnp.where(a < b, x, y), "floor": jnp.floor,
+        "locate": lambda x, knots: jnp.searchsorted(jnp.array(knots.values), x, side="right").astype(float),
+        "entry": lambda index, constants: jnp.array(constants.values)[index.astype(int)]}
     shapes = {x: array.shape for x, array in traced.inputs.items()}
     joined = len(traced.outputs) > 1  # a pose: its entries one after the other
 
