@@ -217,8 +217,8 @@ def _fitted(system: System, wide: Floats, right: Floats, own: Floats, bodies: Se
     if residual > 1.5 * unconstrained + 1e-6 * float(np.abs(right).max(initial=0.0)):
         cause = "" if converged else " (the search did not converge: a larger prior, or fewer bodies, may help)"
         warnings.warn(f"identify: physical bodies of {system.model.name!r} leave {residual:.4g} of the forces, the "
-                      f"linear fit {unconstrained:.4g}{cause}: check signs and units of the data, and friction and loads that "
-                      "the model lacks", BellcrankWarning, stacklevel=3)
+                      f"linear fit {unconstrained:.4g}{cause}: check signs and units of the data, and friction and "
+                      "loads that the model lacks", BellcrankWarning, stacklevel=3)
     known[places] = values
     return known, unconstrained
 
