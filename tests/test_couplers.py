@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +100,57 @@ def test_reactions_of_a_cam_are_the_force_in_the_rod() -> None:
     udot, none = system.forward_dynamics(q, u), np.zeros(2)
     # what moves the slider along is the coupler's force alone
     assert np.abs(bc.analyze.loop_loads(system, q, u, none, udot)) == pytest.approx(np.abs(1.5 * udot[1:]), rel=1e-12)
+
+
+def geared(links: int, coupled: bool = True) -> bc.Mechanism:
+    """Pairs of geared arms in a row, each pair on the first arm of the last."""
+    m = bc.Mechanism("geared", gravity=(1.0, 2.0, -9.0))
+    before: Any = m.ground
+    for k in range(links // 2):
+        for side, axis in (("l", "z"), ("r", (0.0, 0.6, 0.8))):
+            body = m.add_body(f"{side}{k}", bc.Inertia(1.0 + 0.1 * k, (0.1, 0.2, 0.05), (0.1, 0.2, 0.15)))
+            turned = k % 3 == 1 and side == "r"  # described the other way round
+            ends = (body, before) if turned else (before, body)
+            m.add_joint(f"{side}{k}", bc.Revolute(axis), *ends, bc.Pose((0.0, 0.1, 0.3)), bc.Pose((0.05, 0.0, 0.0)))
+        if coupled:
+            m.add_coupler(f"mesh{k}", {f"l{k}": 1.0, f"r{k}": 2.5})
+        before = f"l{k}"
+    return m
+
+
+@pytest.mark.parametrize("links, method, backend", [(4, "auto", "numpy"), (4, "dense", "numpy"), (4, "auto", "llvm"),
+                                                    (56, "auto", "llvm")])
+def test_couplers_act_beside_joints(links: int, method: str, backend: str) -> None:
+    """Along its coordinate a joint carries what drives it; all else is as without couplers, in the same motion."""
+    machine = geared(links)
+    system = bc.compile(machine, method, backend)
+    rng = np.random.default_rng(2)
+    state = system.assemble(q={f"l{k}": 0.3 * (-1) ** k for k in range(links // 2)},
+                            u={f"l{k}": rng.normal() for k in range(links // 2)})
+    tau = rng.normal(size=system.nu)
+    udot = system.forward_dynamics(state, tau)
+    found = system.reactions(state.q, state.u, tau)
+    tree = bc.compile(geared(links, coupled=False), backend="numpy")
+    needed = tree.inverse_dynamics(state.q, state.u, udot)
+    free = tree.reactions(state.q, state.u, udot=udot)
+    size = max(np.abs(wrench).max() for wrench in free.values())
+    for v, joint in enumerate(machine.joints):
+        axis = np.array(joint.joint.axis)
+        expected = free[joint.name] + np.concatenate([(tau[v] - needed[v]) * axis, np.zeros(3)])
+        np.testing.assert_allclose(found[joint.name], expected, rtol=0, atol=1e-11 * size)
+
+
+def test_the_force_of_a_coupler() -> None:
+    """Two gears in balance: the tooth force is 100 N, and each joint carries its own torque."""
+    m = bc.Mechanism("gears", gravity=(0, 0, 0))
+    for name, x, radius in (("pinion", 0.0, 0.02), ("wheel", 0.08, 0.06)):
+        m.add_body(name, bc.Inertia.cylinder(1.0, radius, 0.02, "z"))
+        m.add_joint(name, bc.Revolute("z"), m.ground, name, bc.Pose((x, 0, 0)))
+    m.add_coupler("mesh", {"pinion": 0.02, "wheel": 0.06})
+    system = bc.compile(m, backend="numpy")
+    run = system.simulate(([0.0, 0.0], [0.0, 0.0]), 0.01, step=0.01, tau=[2.0, 6.0])
+    np.testing.assert_allclose(run.forces("mesh"), -100.0, rtol=1e-12)
+    np.testing.assert_allclose(run.reactions().sel(joint="wheel")[:, 2], 6.0, rtol=1e-12)
 
 
 def test_files_hold_functions(tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
                     _units(states.system, drive))
     if any(c.name == name for c in mechanism.constraints):
         return constraint_forces(states, name)
+    if any(c.name == name for c in mechanism.couplers):
+        return coupler_force(states, name)
     some: tuple[Any, ...] = (*mechanism.springs, *mechanism.bushings, *mechanism.drags, *mechanism.wrenches,
                              *(c for c in mechanism.contacts if not c.rigid))
     between = {e.name for e in some}
@@ -166,7 +168,7 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
         if any(c.name == name for c in mechanism.contacts):
             raise ModelError(f"forces: the contact {name!r} is rigid; element({name!r}) says what its impulses did")
         known = [*(e.name for e in on_joints), *(d.name for d in mechanism.drives), *sorted(between),
-                 *(c.name for c in mechanism.constraints)]
+                 *(c.name for c in mechanism.constraints), *(c.name for c in mechanism.couplers)]
         raise ModelError(f"forces: no force element called {name!r}; there are {', '.join(known) or 'none'}"
                          f"{hint(name, known)}")
     return _between(states, name)
@@ -175,18 +177,32 @@ def element_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ..
 def constraint_forces(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     """What holds each condition of a constraint: one number (...), or one a condition (..., conditions). Times the rate
     at which a law of time changes the condition's length, it is the power put in."""
-    system, q, u, tau, t = states[:5]
-    plans = system.plans
+    plans = states.system.plans
     where = [k for k, c in enumerate(plans.tree.closures) if c.name == name]
     if not where:
         raise ModelError(f"forces: the constraint {name!r} is released: it exerts none")
     closure, start = plans.tree.closures[where[0]], int(plans.loops.starts[where[0]])
-    given = np.zeros(system.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
-    udot = system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t)
-    loads = states.known(loop_loads(plans, q, u, given, udot, states.wrenches, t)[..., start:start + closure.rows])
+    loads = _multipliers(states)[..., start:start + closure.rows]
     unit = "N m" if closure.kind.condition_names == ("angle",) else "N"
     return (loads[..., 0] if closure.rows == 1 else loads), f"force of {name} along its conditions", \
         (unit,) * closure.rows
+
+
+def coupler_force(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
+    """The force of a coupler along its sum of coordinates (...): times the factor of a coordinate, the force on it."""
+    plans, mechanism = states.system.plans, states.system.model.mechanism
+    row = plans.loops.m_closures + [r.name for r in plans.tree.relations].index(name)
+    joint, coordinate = next(c for c in mechanism.couplers if c.name == name).terms[0][:2]
+    return _multipliers(states)[..., row], f"force of {name} along its sum of coordinates", \
+        (_unit(states.system, joint, coordinate),)
+
+
+def _multipliers(states: States) -> Floats:
+    """Of all constraints, (..., constraints)."""
+    system, q, u, tau, t = states[:5]
+    given = np.zeros(system.nu) if tau is None else actuator_forces(system.plans, q, u, tau, t=t)
+    udot = system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t)
+    return states.known(loop_loads(system.plans, q, u, given, udot, states.wrenches, t))
 
 
 def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
@@ -211,11 +227,15 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
 
 
 def _units(system: Machine, element: JointForce | JointSum | JointDrive) -> tuple[str, ...]:
-    from bellcrank.simulate.fields import force_units
-
     joint, coordinate = (element.terms[0][0], element.terms[0][1]) if isinstance(element, JointSum) else (
         element.joint, element.coordinate)
-    return (force_units(system.model.mechanism.joint(joint).joint)[coordinate],)
+    return (_unit(system, joint, coordinate),)
+
+
+def _unit(system: Machine, joint: str, coordinate: int) -> str:
+    from bellcrank.simulate.fields import force_units
+
+    return force_units(system.model.mechanism.joint(joint).joint)[coordinate]
 
 
 def closing_forces(joints: npt.NDArray[Any], values: Floats) -> dict[str, Floats]:

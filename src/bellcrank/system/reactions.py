@@ -13,6 +13,8 @@ from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import AssemblyError
 from bellcrank.loops.closer import State
 from bellcrank.lowering.choose import UNROLL_LINKS
+from bellcrank.lowering.element_loads import unit_wrench
+from bellcrank.schedule.sweeps import flatten
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
@@ -148,6 +150,7 @@ def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau
     """Of large machines closing loads group by group; by singular values or sparse factors where that fails, and of
     others; the rest from the tree."""
     loops: dict[str, Floats] = {}
+    all_given = wrenches
     bodies = plans.kernels.kept("unmerged tree", lambda: _unmerged(plans.model))
     run = plans.kernels.of_tree("reactions", lambda: bodies)
     motion = {"q": q, "u": u, "udot": udot}
@@ -159,6 +162,8 @@ def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau
         loops, loads = _loop_reactions(plans, given, wrenches, t)
         wrenches = loads if wrenches is None else plans.model.wrench_rows(wrenches) + loads
     raw = run_forced(plans, "joint_wrenches", motion, wrenches, t, run, bodies)
+    if plans.tree.relations:
+        raw = raw - _of_couplers(plans, run.tree, given, all_given, t)
     return _ordered(run.tree, _on_children(plans, run, raw, q, t) | loops)
 
 
@@ -280,12 +285,33 @@ def _by_groups(plans: LoopPlans, run: Evaluator, bodies: Tree, given: Mapping[st
     loads, closing = (part.reshape(*found.lead, -1) for part in np.split(made, [6 * run.tree.n], axis=-1))
     raw = run_forced(plans, "loaded_wrenches", {k: given[k] for k in ("q", "u", "udot")} | {"load": loads}, wrenches, t,
                      run, bodies)
+    if tree.relations:
+        raw = raw - _of_couplers(plans, run.tree, given, wrenches, t)
     out = _named([c.name for c in tree.closures], closing.reshape(*found.lead, len(tree.closures), 6))
     for i in {p.closure for p in tree.pairs if isinstance(p, LoopForce)}:
         child = tree.body_names[_part(plans, tree.closures[i].name).child]
         law, axes = law_wrench(plans, i, q, u, t), pose(kernels, q, child, t=t).rotation
         out[tree.closures[i].name] = out[tree.closures[i].name] + _in_axes(law, axes)
     return _ordered(run.tree, _on_children(plans, run, raw, q, t) | out)
+
+
+def _of_couplers(plans: LoopPlans, tree: Tree, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
+                 ) -> Floats:
+    """What couplers exert on the links of a tree, (..., 6 n) in link axes: next to the joints, as forces along sums of
+    their coordinates do, and not by them."""
+    q, loops = np.asarray(given["q"], dtype=float), plans.loops
+    loads = loop_loads(plans, q, given["u"], given["tau"], given["udot"], wrenches, t)
+    slopes = loops.rows(q, None, t).slopes
+    places = {int(tree.u_start[k]) + i: (k, i) for k in range(1, tree.n + 1) for i in range(len(tree.movers(k)))}
+    out = np.zeros((*loads.shape[:-1], tree.n, 6))
+    for k, (row, v) in enumerate(zip(loops.relation_row, loops.relation_var, strict=True)):
+        link, i = places[int(v)]
+        start, joint = int(tree.q_start[link]), tree.joints[link]
+        assert joint is not None
+        columns = joint.subspace([q[..., start + j] for j in range(joint.nq)], tree.numbers(link).joint)
+        wrench = np.stack(np.broadcast_arrays(*flatten(unit_wrench(columns, i)), np.zeros(out.shape[:-2]))[:6], axis=-1)
+        out[..., link - 1, :] += wrench * (slopes[..., k] * loads[..., row])[..., None]
+    return out.reshape(*out.shape[:-2], -1)
 
 
 def _closing_places(plans: LoopPlans, unmerged: Tree) -> Any:

@@ -24,7 +24,7 @@ from bellcrank.formulations.elimination.constraint_loads import (
     smallest_loads,
 )
 from bellcrank.formulations.recursive import joint_wrenches
-from bellcrank.lowering.element_loads import closing_load
+from bellcrank.lowering.element_loads import closing_load, unit_wrench
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
@@ -48,7 +48,9 @@ def joint_reactions(tree: Sweeps) -> tuple[Number, ...]:
         loads = _on_links(machine, constraints, multipliers)
         closing = _at_closures(machine, constraints, multipliers)
     left, _ = machine.inward(inward_relief, wrenches, loads, zero=Force.zero())
-    own = {machine.tree.joint_names[k]: _on_child(machine, k, left[k]) for k in range(1, len(machine.parent))}
+    beside = _of_couplers(machine, constraints, multipliers) if machine.tree.relations else [Force.zero()] * len(loads)
+    own = {machine.tree.joint_names[k]: _on_child(machine, k, left[k] - beside[k])
+           for k in range(1, len(machine.parent))}
     own |= {c.name: wrench for c, wrench in zip(machine.tree.closures, closing, strict=True)}
     return tuple(flatten([own[name] for name in machine.tree.loaded_names]))
 
@@ -79,6 +81,21 @@ def _on_links(machine: LoopedDirect, constraints: Sequence[Statement], multiplie
     for statement, load in zip(constraints, multipliers, strict=True):
         for member, wrench in statement.equation.ends:
             out[member + 1] = out[member + 1] + wrench * load
+    return out
+
+
+def _of_couplers(machine: LoopedDirect, constraints: Sequence[Statement], multipliers: Sequence[Number]
+                 ) -> list[Force]:
+    """What couplers, (10), exert on every link along the coordinates of its joint: next to the joint, as forces along
+    sums of coordinates do, and not by it."""
+    out = [Force.zero() for _ in machine.parent]
+    places = {int(machine.tree.u_start[k]) + i: (k, i) for k in range(1, len(machine.parent))
+              for i in range(len(machine.views[k].columns))}
+    first = sum(c.rows for c in machine.tree.closures)
+    for statement, load in zip(constraints[first:], multipliers[first:], strict=True):
+        for v, slope in statement.equation.factors:
+            link, i = places[v]
+            out[link] = out[link] + unit_wrench(machine.views[link].columns, i) * (slope * load)
     return out
 
 
