@@ -206,3 +206,26 @@ def test_points_of_action():
     np.testing.assert_allclose(found["torque"].torque, 2.3 * axis, atol=1e-14)
     line = found["torque"].second_point - (at.position + at.rotation @ (0.1, 0.2, 0))
     np.testing.assert_allclose(np.cross(line, axis), 0.0, atol=1e-14)
+
+
+def test_loads_of_bushings_are_about_their_own_point(tmp_path):
+    """A bushing far from the origin of its body's frame carries the weight, and no moment."""
+    m = bc.Mechanism("arm on a bushing")
+    m.add_body("arm", bc.Inertia(2.0, (1.0, 2.0, 0.5), (0.1, 0.1, 0.1)))
+    m.add_joint("free", bc.Free(), m.ground, "arm", at=(1.0, 2.0, 0.5))
+    at = bc.Pose((1.0, 2.0, 0.5))
+    m.add_bushing("bush", m.ground, "arm", at, at, stiffness=(1e5,) * 3, turn_stiffness=(100.0,) * 3)
+    system = bc.compile(m, backend="numpy")
+    run = system.simulate(bc.analyze.equilibrium(system), 0.01, step=0.01)
+    load = run.forces("bush").values
+    np.testing.assert_allclose(load[:, 3:], [[0.0, 0.0, 2.0 * 9.81]] * len(load), atol=1e-8)
+    np.testing.assert_allclose(load[:, :3], 0.0, atol=1e-8)
+    element = run.element("bush")
+    np.testing.assert_allclose(load, np.concatenate([element.torque, element.vector], axis=-1), atol=1e-9)
+    assert "force" not in element and "length" not in element  # no columns of NaN
+    with pytest.raises(bc.ModelError, match="'bush' has no 'force'; it has power, energy, vector, torque"):
+        run.to_csv(tmp_path / "run.csv", ["bush.force"])
+    run.to_csv(tmp_path / "run.csv", ["bush", "reaction.free"])
+    first = (tmp_path / "run.csv").read_text().split("\n")[0].split(",")
+    heads = [head.split(" [")[0].rpartition(" ")[2] for head in first]
+    assert heads == ["time", *("fx", "fy", "fz", "mx", "my", "mz") * 2]

@@ -139,13 +139,13 @@ def test_wrenches_are_drawn_like_other_elements(tmp_path: Path) -> None:
     m.add_wrench("wind", "bob", law=lambda at: (2.0 - at.velocity("bob").x, 0.0, 0.0))
     m.add_wrench("twist", "bob", moment=(0.5, 0.0, 0.0), force=(0.0, 0.0, lambda t: 1.0 + t))
     run = bc.compile(m).simulate(([0.5], [0.0]), 0.1, output=0.05)
-    assert [line.label for line in lines_of(run, "wind")][:3] == ["wind.vector x", "wind.vector y", "wind.vector z"]
+    assert [line.label for line in lines_of(run, "wind")][:4] == ["wind fx", "wind fy", "wind fz", "wind mx"]
     assert lines_of(run, "wind.power")[0].units == "W"
     shown = {text.get_text() for axes in run.plot("forces").axes for text in axes.get_legend().get_texts()}
-    assert shown == {"wind.vector x", "twist.vector z", "twist.torque x"}
+    assert shown == {"wind fx", "twist fz", "twist mx"}
     np.testing.assert_allclose(lines_of(run, "twist.vector")[2].values[:, 0], [1.0, 1.05, 1.1])
     run.to_csv(tmp_path / "run.csv", ["hinge", "wind"])
-    assert "wind.vector x [N]" in (tmp_path / "run.csv").read_text().splitlines()[0]
+    assert "wind fx [N]" in (tmp_path / "run.csv").read_text().splitlines()[0]
 
 
 def test_vectors_without_a_machine_are_drawn_by_axes() -> None:

@@ -208,7 +208,7 @@ def _multipliers(states: States) -> Floats:
 def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     """Springs between points: the force along their line. Bushings, drag, contacts and wrenches: the wrench on their
     (second) body."""
-    system, mechanism, tree = states.system, states.system.model.mechanism, states.system.model.tree
+    mechanism, tree = states.system.model.mechanism, states.system.model.tree
     acting: tuple[Any, ...] = (*tree.pairs, *(w for several in tree.applied.values() for w in several))
     if all(e.name != name for e in acting):
         raise ModelError(f"forces: {name!r} acts on a body that is welded to the ground, where it moves nothing")
@@ -218,12 +218,8 @@ def _between(states: States, name: str) -> tuple[Floats, str, tuple[str, ...]]:
     others: tuple[Any, ...] = (*mechanism.bushings, *mechanism.contacts, *mechanism.drags, *mechanism.wrenches)
     own = next(e for e in others if e.name == name)
     body = tree.body_names[own.second if hasattr(own, "second") else own.body]
-    force, torque, point = (np.stack([_scalar(states, x) for x in v], axis=-1)
-                            for v in (found.vector, found.torque, found.second_point))
-    arm = point - system.pose(states.q, body, t=states.t).position
-    units = ("N m",) * 3 + ("N",) * 3
-    return (np.concatenate([torque + np.cross(arm, force), force], axis=-1),
-            f"wrench of {name} on {body}, world axes, about its origin", units)
+    wrench = np.stack([_scalar(states, x) for v in (found.torque, found.vector) for x in v], axis=-1)
+    return wrench, f"wrench of {name} on {body}, world axes, about its point there", ("N m",) * 3 + ("N",) * 3
 
 
 def _units(system: Machine, element: JointForce | JointSum | JointDrive) -> tuple[str, ...]:

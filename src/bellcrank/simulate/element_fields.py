@@ -10,6 +10,7 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.element_view import FIELDS
+from bellcrank.lowering.element_views import element_parts
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States
 from bellcrank.simulate.along_time import gone_on, turning_elements
@@ -64,9 +65,10 @@ def element_fields(states: States, names: Sequence[str], on_record: Mapping[str,
             raise ModelError(f"element: no force element called {name!r}; there are {', '.join(known) or 'none'}"
                              f"{hint(name, known)}")
     units, own_states = _units(states.system, names), _states_of(states, names)
+    has = {name: kind.has for name, kind, _ in element_parts(states.system.model.tree)}
     out = {}
     for name in names:
-        fields = _report(name, found[name], {**_UNITS, **units[name]})
+        fields = _report(name, found[name], {**_UNITS, **units[name]}, has.get(name, tuple(FIELDS)))
         if name in contacts:
             fields |= {field: ElementField(values, ("place", "axis")[:values.ndim - states.u.ndim + 1], unit, words)
                        for field, (values, unit, words) in place_fields(contacts[name], on_record.get(name)).items()}
@@ -76,10 +78,10 @@ def element_fields(states: States, names: Sequence[str], on_record: Mapping[str,
     return out
 
 
-def _report(name: str, found: ElementForces, units: Mapping[str, str]) -> dict[str, ElementField]:
+def _report(name: str, found: ElementForces, units: Mapping[str, str], has: Sequence[str]) -> dict[str, ElementField]:
     return {field: ElementField(getattr(found, field), ("axis",) if size > 1 else (), units[field],
                                 f"{_WORDS[field]} of {name!r}")
-            for field, size in FIELDS.items()}
+            for field, size in FIELDS.items() if field in has}
 
 
 def _states_of(states: States, names: Iterable[str]) -> dict[str, dict[str, ElementField]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -249,7 +250,12 @@ def _reaction(result: Result, joint: str) -> list[NamedLine]:
     if joint not in known:
         raise ModelError(f"plot: no joint called {joint!r}; there are {', '.join(known)}{hint(joint, known)}")
     return [NamedLine(f"{joint} {name}", *_of_wrench("reaction", i), known[joint][..., i], f"reaction {joint}")
-            for i, name in sorted(enumerate(_COMPONENTS), key=lambda item: item[0] < 3)]
+            for i, name in _forces_first(_COMPONENTS)]
+
+
+def _forces_first(labels: Sequence[str]) -> list[tuple[int, str]]:
+    """Places and labels of the components of a wrench, in the order of diagrams and tables."""
+    return sorted(enumerate(labels), key=lambda item: item[1].startswith("m"))
 
 
 def _all_reactions(result: Result) -> list[NamedLine]:
@@ -308,16 +314,15 @@ def _element(result: Result, name: str) -> list[NamedLine]:
     mechanism = result.system.model.mechanism
     if any(c.name == name and c.rigid for c in mechanism.contacts):
         return _element_field(result, name, "vector")
-    if any(w.name == name for w in mechanism.wrenches):  # where it acts; about the body's origin means little
-        return [*_element_field(result, name, "vector"), *_element_field(result, name, "torque")]
     array = result.forces(name)
     if "component" not in array.dims:
         units = str(array.attrs.get("units", "1"))
         return [NamedLine(name, _kind("force", units), units, _flat(array.transpose("time", ...).values))]
     array = array.transpose("time", ..., "component")
     units_each = [str(u) for u in array["component_units"].values]
-    return [NamedLine(f"{name} {label}", _kind("force", unit), unit, _flat(array.values[..., i]), f"force {name}")
-            for i, (label, unit) in enumerate(zip(array["component"].values, units_each, strict=True))]
+    return [NamedLine(f"{name} {label}", _kind("force", units_each[i]), units_each[i], _flat(array.values[..., i]),
+                      f"force {name}")
+            for i, label in _forces_first([str(label) for label in array["component"].values])]
 
 
 def _all_elements(result: Result) -> list[NamedLine]:

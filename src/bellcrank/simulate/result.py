@@ -263,9 +263,10 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         Elements on joints, and springs between points: a number (time, [sample]) along the coordinate or the line;
         positive drives the coordinate up, or the points apart. Actuators: what they let through. Bushings, drag,
         contacts and wrenches: the wrench [moment; force] (time, [sample], 6) on their (second) body,
-        world axes, about its origin. Constraints (`Mechanism.add_constraint`): what holds each of their conditions;
-        of a `Distance` the force that pushes its ends apart, which times the rate of a driven length is the power it
-        puts in. Couplers: the force along their sum of coordinates, which times a factor is that on the coordinate.
+        world axes, about the point where they act there. Constraints (`Mechanism.add_constraint`): what holds each of
+        their conditions; of a `Distance` the force that pushes its ends apart, which times the rate of a driven length
+        is the power it puts in. Couplers: the force along their sum of coordinates, which times a factor is that on
+        the coordinate.
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")

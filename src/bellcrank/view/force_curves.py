@@ -43,8 +43,9 @@ def force_curves(result: Result, system: Machine, arrows: Sequence[Arrow]) -> tu
             element = result.element(name)
         except BellcrankError:  # a kind that has no report
             continue
-        found += _of_element(name, {str(field): np.asarray(v.values, dtype=float) for field, v in element.items()},
-                             str(element["force"].attrs.get("units", "N")))
+        units = str(element["force"].attrs.get("units", "N")) if "force" in element else "N"
+        found += _of_element(name, {str(field): np.asarray(v.values, dtype=float) for field, v in element.items()
+                                    if not np.isnan(v.values).all()}, units)
     return _worth_plotting(found)
 
 
@@ -81,12 +82,12 @@ def _of_reactions(wrenches: Mapping[str, tuple[Floats, Floats]]) -> list[Plotted
 def _of_element(name: str, fields: Mapping[str, Floats], units: str) -> list[PlottedCurve]:
     """Force and power of an element; how large they are of those that act in several directions."""
     found = []
-    if not np.isnan(fields["force"]).all():
+    if "force" in fields:
         found.append(PlottedCurve(_group_of(units), name, units, fields["force"]))
     else:
         found += [PlottedCurve(_group_of(u), f"{name} (magnitude)", u, np.linalg.norm(fields[field], axis=-1))
-                  for field, u in (("vector", "N"), ("torque", "N m")) if not np.isnan(fields[field]).all()]
-    if not np.isnan(fields["power"]).all():
+                  for field, u in (("vector", "N"), ("torque", "N m")) if field in fields]
+    if "power" in fields:
         found.append(PlottedCurve("power of elements [W]", name, "W", fields["power"]))
     return found
 
