@@ -73,24 +73,28 @@ def _springs(result: Result, model: SceneModel, track: Track) -> Iterator[Arrow]
 def _elements(result: Result, system: Machine, track: Track) -> Iterator[Arrow]:
     """Bushings and drag, which act on their (second) body; wrenches that belong to the machine."""
     mechanism = system.model.mechanism
-    for name, body in (*((b.name, b.second) for b in mechanism.bushings), *((d.name, d.body) for d in mechanism.drags)):
-        wrench = np.asarray(result.forces(name).transpose("time", "component").values, dtype=float)
-        if body:
-            yield Arrow(name, "spring", body, (0.0, 0.0, 0.0), wrench[:, 3:], wrench[:, :3])
     numbers = Numbers(mechanism, system.model.values)
+    for name, body, at in (*((b.name, b.second, b.second_pose.position) for b in mechanism.bushings),
+                           *((d.name, d.body, d.at) for d in mechanism.drags)):
+        if body:
+            yield _of_element(result, track, name, "spring", body, numbers.all(at))
     for w in mechanism.wrenches:
         if w.law is not None:
-            given = np.asarray(result.forces(w.name).transpose("time", "component").values, dtype=float)
-            at = numbers.all(w.at)
-            arm = turned(track.turns[:, w.body], at)  # wrenches are about the body's origin
-            yield Arrow(w.name, "wrench", w.body, triple_of(at), given[:, 3:],
-                        given[:, :3] - np.cross(arm, given[:, 3:]))
+            yield _of_element(result, track, w.name, "wrench", w.body, numbers.all(w.at))
             continue
         force, moment = (np.stack([_over_time(x, track.times, numbers) for x in part], axis=1)
                          for part in (w.force, w.moment))
         if w.axes == "body":
             force, moment = (turned(track.turns[:, w.body], x) for x in (force, moment))
         yield Arrow(w.name, "wrench", w.body, triple_of(numbers.all(w.at)), force, moment)
+
+
+def _of_element(result: Result, track: Track, name: str, kind: str, body: int, at: Floats) -> Arrow:
+    """What an element exerts on a body, moved to a point of that."""
+    found = result.element(name).transpose("time", ...)
+    force, point = found["vector"].values, track.positions[:, body] + turned(track.turns[:, body], at)
+    return Arrow(name, kind, body, triple_of(at), force,
+                 found["torque"].values + np.cross(found["second_point"].values - point, force))
 
 
 def _touching(result: Result, system: Machine, track: Track) -> Iterator[Arrow]:
