@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -363,6 +364,35 @@ def test_a_link_length_moves_the_closed_machine() -> None:
         return other.forward_dynamics(*c.at(np.zeros(1), np.zeros(1), other), c.tau)
 
     close(d["length"], differences(udot), 1e-7)
+
+
+@pytest.mark.parametrize("function", ["forward_dynamics", "energy", "momenta", "bias", "pose"])
+def test_directions_add_up(function: str) -> None:
+    """Along two variables at once a function changes by the sum of what each does, which is what its matrices say:
+    parameters and time move the loops, as coordinates do."""
+    m = sized_four_bar(load=True)
+    m.add_joint("E", bc.Revolute("z"), m.ground, m.add_body("lever", bc.Inertia(1.0, (0.1, 0, 0), (0.01,) * 3)),
+                bc.Pose((-0.5, 0, 0)))
+    m.add_constraint("link", bc.Distance(lambda t: 0.6 + 0.1 * bm.sin(3.0 * t)), "crank", "lever",
+                     bc.Pose((0.2, 0, 0)), bc.Pose((0.3, 0, 0)))
+    system = bc.compile(m, backend="numpy")
+    state = system.assemble(q={"A": 0.5}, u={"A": 3.0}, t=0.2)
+    body = "lever" if function == "pose" else None
+    arguments = {"forward_dynamics": 3, "pose": 1}.get(function, 2)
+    given = (state.q, state.u, np.linspace(0.0, 1.0, system.nu))[:arguments]
+    by = [*("q", "u", "tau")[:arguments], "t", "length", "load"]
+    d = system.derivatives(function, *given, by=by, body=body, t=0.2)
+    rates = {x: np.cos(np.arange(1.0, d[x].shape[-1] + 1)) if x in d.columns else 0.7 for x in by}
+
+    def along(*names: str) -> np.ndarray:
+        way = {x: rates[x] for x in names}
+        return np.asarray(system.derivatives(function, *given, along=way, body=body, t=0.2)["along"])
+
+    each = {x: along(x) for x in by}
+    for x in by:
+        close(each[x], d[x] @ rates[x] if x in d.columns else d[x] * rates[x], 1e-10)
+    for x, y in itertools.combinations(by, 2):
+        close(along(x, y), each[x] + each[y], 1e-10)
 
 
 def test_directions_survive_a_change_of_plan() -> None:
