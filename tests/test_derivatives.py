@@ -226,6 +226,10 @@ def test_second_derivatives() -> None:
             lambda s, name=name: system.derivatives("forward_dynamics", q + s, u, tau, by=name)[name], 2))
     again = system.derivatives("forward_dynamics", q, u, tau, by="q", then="q")["q"]
     close(again, again.swapaxes(-1, -2), 1e-11)  # of the acceleration of each speed, by two coordinates: symmetric
+    weights, way = np.array([0.7, -0.3]), np.array([0.4, 1.2])
+    product = system.derivatives("forward_dynamics", q, u, tau, along={"q": way}, weights=weights)
+    close(product["along"], system.derivatives("forward_dynamics", q, u, tau, by="q")["q"] @ way, 1e-12)
+    close(product["q"], np.einsum("i,ijk,j", weights, again, way), 1e-11)
 
 
 @pytest.mark.parametrize("element", ["spring", "drag"])
@@ -465,7 +469,7 @@ def test_results_have_names() -> None:
     ({"function": "pose"}, "needs body="),
     ({"weights": np.zeros(2)}, "weights need the shape"),
     ({"along": {"q": np.zeros(3)}}, "one for every direction"),
-    ({"weights": np.zeros(3), "along": {"q": [0.0]}}, "give one of"),
+    ({"weights": np.zeros(3), "then": "q"}, "then=.* gives matrices"),
     ({"t": np.nan}, "t"),
 ])
 def test_wrong_questions(change: dict[str, Any], words: str) -> None:
