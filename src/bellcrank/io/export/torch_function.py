@@ -74,11 +74,12 @@ def _functions(host: HostFunction, base: Any) -> Any:
     def no_slope(context: Any, *ways: Any) -> Any:
         raise NotYetError(f"to_torch: {host.name} can be differentiated twice, not three times")
 
-    second, first, function = (
-        type(f"Machine{name}", (base,), {"forward": staticmethod(f), "backward": staticmethod(b)})
-        for name, f, b in (("Curvature", curvature, no_slope), ("Gradient", gradient, gradient_slope),
-                           ("Function", value, slope)))
-    return function
+    def differentiable(name: str, forward: Any, backward: Any) -> Any:
+        return type(f"Machine{name}", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    second = differentiable("Curvature", curvature, no_slope)
+    first = differentiable("Gradient", gradient, gradient_slope)
+    return differentiable("Function", value, slope)
 
 
 def _wanted(context: Any, tensors: Any) -> tuple[Any, ...]:
