@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -225,6 +226,10 @@ def test_second_derivatives() -> None:
             lambda s, name=name: system.derivatives("forward_dynamics", q + s, u, tau, by=name)[name], 2))
     again = system.derivatives("forward_dynamics", q, u, tau, by="q", then="q")["q"]
     close(again, again.swapaxes(-1, -2), 1e-11)  # of the acceleration of each speed, by two coordinates: symmetric
+    weights, way = np.array([0.7, -0.3]), np.array([0.4, 1.2])
+    product = system.derivatives("forward_dynamics", q, u, tau, along={"q": way}, weights=weights)
+    close(product["along"], system.derivatives("forward_dynamics", q, u, tau, by="q")["q"] @ way, 1e-12)
+    close(product["q"], np.einsum("i,ijk,j", weights, again, way), 1e-11)
 
 
 @pytest.mark.parametrize("element", ["spring", "drag"])
@@ -365,6 +370,35 @@ def test_a_link_length_moves_the_closed_machine() -> None:
     close(d["length"], differences(udot), 1e-7)
 
 
+@pytest.mark.parametrize("function", ["forward_dynamics", "energy", "momenta", "bias", "pose"])
+def test_directions_add_up(function: str) -> None:
+    """Along two variables at once a function changes by the sum of what each does, which is what its matrices say:
+    parameters and time move the loops, as coordinates do."""
+    m = sized_four_bar(load=True)
+    m.add_joint("E", bc.Revolute("z"), m.ground, m.add_body("lever", bc.Inertia(1.0, (0.1, 0, 0), (0.01,) * 3)),
+                bc.Pose((-0.5, 0, 0)))
+    m.add_constraint("link", bc.Distance(lambda t: 0.6 + 0.1 * bm.sin(3.0 * t)), "crank", "lever",
+                     bc.Pose((0.2, 0, 0)), bc.Pose((0.3, 0, 0)))
+    system = bc.compile(m, backend="numpy")
+    state = system.assemble(q={"A": 0.5}, u={"A": 3.0}, t=0.2)
+    body = "lever" if function == "pose" else None
+    arguments = {"forward_dynamics": 3, "pose": 1}.get(function, 2)
+    given = (state.q, state.u, np.linspace(0.0, 1.0, system.nu))[:arguments]
+    by = [*("q", "u", "tau")[:arguments], "t", "length", "load"]
+    d = system.derivatives(function, *given, by=by, body=body, t=0.2)
+    rates = {x: np.cos(np.arange(1.0, d[x].shape[-1] + 1)) if x in d.columns else 0.7 for x in by}
+
+    def along(*names: str) -> np.ndarray:
+        way = {x: rates[x] for x in names}
+        return np.asarray(system.derivatives(function, *given, along=way, body=body, t=0.2)["along"])
+
+    each = {x: along(x) for x in by}
+    for x in by:
+        close(each[x], d[x] @ rates[x] if x in d.columns else d[x] * rates[x], 1e-10)
+    for x, y in itertools.combinations(by, 2):
+        close(along(x, y), each[x] + each[y], 1e-10)
+
+
 def test_directions_survive_a_change_of_plan() -> None:
     """Where the first plan's pivot vanishes, another plan computes, and its directions are turned into the first's:
     near that place both do, and agree."""
@@ -435,7 +469,7 @@ def test_results_have_names() -> None:
     ({"function": "pose"}, "needs body="),
     ({"weights": np.zeros(2)}, "weights need the shape"),
     ({"along": {"q": np.zeros(3)}}, "one for every direction"),
-    ({"weights": np.zeros(3), "along": {"q": [0.0]}}, "give one of"),
+    ({"weights": np.zeros(3), "then": "q"}, "then=.* gives matrices"),
     ({"t": np.nan}, "t"),
 ])
 def test_wrong_questions(change: dict[str, Any], words: str) -> None:

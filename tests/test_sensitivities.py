@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -262,3 +263,38 @@ def test_held_controllers_between_events() -> None:
     q, u = run.q.values[-1], run.u.values[-1]
     for name in by:
         close(found[name], u[1] * run[f"d_q_{name}"].values[-1, 0] + q[0] * run[f"d_u_{name}"].values[-1, 1], 1e-10)
+
+
+@pytest.mark.parametrize("stepper, step", [("semi_implicit", 0.02), ("rk4", 0.02), ("rk4", 0.002), ("radau", 0.05)])
+def test_runs_that_change_their_independent_speeds(stepper: str, step: float) -> None:
+    """Every step is differentiated by the plan that made it, forward and back; so is one that an event cuts short."""
+    system = bc.compile(bc.load("four_bar"), independent=["C"])
+    state = system.assemble(q={"A": 0.3}, u={"A": -5.0})
+    motion = system.reduced(state).motions[:, 0]
+    slow = bc.Event(lambda t, q, u: q["A"] - 0.14, "slow", action=lambda s, m: bc.State(s.q, 0.9 * s.u, s.t))
+    for events in ([], [slow]):
+        options: dict[str, Any] = {"step": step, "stepper": stepper, "events": events}
+        run = quiet(system, state, output=0.2, sensitivities=["u0"], **options)
+        assert run.attrs["switches"] and len(run.time) == 3 + 2 * len(events)
+        expected = slopes(lambda s, o=options: samples(quiet(
+            system, (state.q, state.u + s * motion), output=0.2, **o))[-1])
+        close(samples(run, "u0")[-1, :, 0], expected, 1e-6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = bc.gradient(lambda q, u: u[0], system, state, 0.4, by=["u0"], **options)[1]
+        close(found["u0"], run.d_u_u0.values[-1, 0], 1e-8)
+
+
+def quiet(system: bc.System, state: Any, **options: Any) -> Any:
+    """0.4 s of a motion, whatever is said of its accuracy."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=bc.SimulationWarning)
+        return system.simulate(state, 0.4, **options)
+
+
+def test_steps_that_cannot_be_repeated_are_told() -> None:
+    """A long step through the flat position of a parallelogram, and loops that are closed in another way."""
+    system = bc.compile(bc.load("four_bar"), method="dense")
+    state = system.assemble(q={"A": 0.3}, u={"A": -5.0})
+    with pytest.warns(bc.BellcrankWarning, match="off the samples of the run.*approximate"):
+        quiet(system, state, step=0.02, sensitivities=["u0"])

@@ -106,3 +106,34 @@ def test_refusals() -> None:
         f(torch.zeros(2, device="meta"), torch.zeros(2), torch.zeros(2))
     with pytest.raises(bc.ModelError, match="to_torch: no function"):
         bc.to_torch(bc.compile(bc.load("pendulum"), backend="numpy"), "forward")
+
+
+@pytest.mark.parametrize("name", ["double_pendulum", "four_bar"])
+def test_second_derivatives(name: str) -> None:
+    """Through products: checked by torch, for batches and one force for all of them; by the mass matrix."""
+    system = bc.compile(bc.load(name), backend="numpy")
+    f, rng = bc.to_torch(system, "forward_dynamics"), np.random.default_rng(5)
+    q, u = system.random_state(rng, 1 if system.loops else 2)
+    if system.loops:
+        q, u = system.project(system.integrate(system.assemble().q, 0.05 * q), u)[:2]
+    tau = rng.normal(size=system.nu)
+    assert torch.autograd.gradgradcheck(f, leaves(q, u, tau), atol=1e-4, rtol=1e-4)
+    hessian = torch.autograd.functional.hessian(lambda x: (f(q[0], u[0], x) ** 2).sum(), torch.tensor(tau))
+    response = system.derivatives("forward_dynamics", q[0], u[0], tau, by="tau")["tau"]
+    close(hessian, 2.0 * response.T @ response, 1e-9)
+
+
+def test_derivatives_that_there_are_not_are_refused() -> None:
+    f, x = bc.to_torch(bc.compile(bc.load("pendulum"), backend="numpy"), "potential_energy"), leaves([0.3])[0]
+    slope, = torch.autograd.grad(f(x), x, create_graph=True)
+    curvature, = torch.autograd.grad(slope.sum(), x, create_graph=True)
+    close(curvature.detach(), -f(x).item())
+    with pytest.raises(bc.NotYetError, match="potential_energy can be differentiated twice"):
+        torch.autograd.grad(curvature.sum(), x)
+    system = bc.compile(sprung(), backend="numpy")
+    turned = bc.to_torch(system, "kinetic_energy")
+    q, u = system.random_state(np.random.default_rng(0))
+    at = leaves(q, u, 0.0, [3.0, 25.0])[:len(turned.__doc__.split(")),"))]
+    slope, = torch.autograd.grad(turned(*at), at[0], create_graph=True)
+    with pytest.raises(bc.NotYetError, match="quaternions"):
+        torch.autograd.grad(slope.sum(), at[0])

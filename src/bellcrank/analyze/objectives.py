@@ -67,7 +67,7 @@ def gradient(objective: Callable[[Any, Any], Any], system: System, state: State 
         values = evaluate(entries, lambda key: float(y[key[1] + (system.nq if key[0] == "u" else 0)]))
         return float(values[0]), np.array(values[1:], dtype=float)
 
-    result, breaks = recorded(setup)
+    result, log = recorded(setup)
     if result.attrs["status"] not in ("finished", "stopped"):
         raise StateError(f"gradient: the motion {result.attrs['status']}: {result.attrs['reason']}")
-    return swept_back(setup, breaks, np.hstack([result.q.values, result.u.values]), by, slope)
+    return swept_back(setup, log, np.hstack([result.q.values, result.u.values]), by, slope)

@@ -18,7 +18,7 @@ from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
 __all__ = ["Quantity", "Space", "derivative", "directions_of_plan", "product_backward", "product_forward",
-           "second_derivative"]
+           "product_twice", "second_derivative"]
 
 #: entries, and for each of them {direction: derivative}
 Slopes = tuple[list[Number], list[dict[Any, Number]]]
@@ -108,13 +108,33 @@ def product_forward(name: str, what: Quantity, space: Space, tree: Tree) -> Func
     sizes = tuple((f"along{i}", n) for i, n in enumerate(space.widths(tree)))
 
     def made(tracer: Tracer) -> list[Number]:
-        given = {x.label: [tracer.graph.leaf((name, j)) for j in range(n)]
-                 for x, (name, n) in zip(space.by, sizes, strict=True)}
-        values = what.entries(tracer)
-        return _numbers([*values, *(row.get((), 0.0) for row in tangents(values, space.seeds(tracer, what, given)))])
+        return _numbers([*what.entries(tracer), *_rates(tracer, what, space, sizes)])
 
     return Function(name, _no_text, (*what.inputs, *(x for x, _ in sizes)), "totals", 2 * what.size, made=made,
                     sizes=sizes)
+
+
+def product_twice(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
+    """The same, then the derivatives by each variable of the sum of these rates with weights, the input "weights": one
+    pass forward and one back, for what second derivatives make of a direction and weights."""
+    widths = space.widths(tree)
+    sizes = (*((f"along{i}", n) for i, n in enumerate(widths)), ("weights", what.size))
+
+    def made(tracer: Tracer) -> list[Number]:
+        rates, seeds = _rates(tracer, what, space, sizes[:-1]), space.seeds(tracer, what)
+        weights = [tracer.graph.leaf(("weights", i)) for i in range(what.size)]
+        total = combined(adjoints(rates, weights, seeds), seeds)
+        return _numbers([*what.entries(tracer), *rates, *_matrices([total], space.by, widths)])
+
+    return Function(name, _no_text, (*what.inputs, *(x for x, _ in sizes)), "totals", 2 * what.size + sum(widths),
+                    made=made, sizes=sizes)
+
+
+def _rates(tracer: Tracer, what: Quantity, space: Space, sizes: Sequence[tuple[str, int]]) -> list[Number]:
+    """How the entries change along the direction that inputs give."""
+    given = {x.label: [tracer.graph.leaf((name, j)) for j in range(n)]
+             for x, (name, n) in zip(space.by, sizes, strict=True)}
+    return [row.get((), 0.0) for row in tangents(what.entries(tracer), space.seeds(tracer, what, given))]
 
 
 def product_backward(name: str, what: Quantity, space: Space, tree: Tree) -> Function:

@@ -84,9 +84,7 @@ class _Open:
 
     def add(self, seeds: Seeds, key: tuple[str, int], rates: Mapping[Any, Number]) -> None:
         """Let a leaf change, also."""
-        own = seeds.setdefault(self.graph.leaf(key), {})
-        for d, rate in rates.items():
-            own[d] = own[d] + rate if d in own else rate
+        _add(seeds.setdefault(self.graph.leaf(key), {}), rates)
 
     def move(self, seeds: Seeds, motions: Mapping[int, Mapping[Any, Number]]) -> None:
         """Let coordinates move by dq = Q u, for rates of the speeds by direction."""
@@ -123,7 +121,7 @@ class _Closed(_Open):
         motions = tangents(speeds, at)  # N of (1)
         moved = self._following([x for x in by if x.input in ("t", "parameters")])
         for v, row in enumerate(motions):
-            moved.setdefault(v, {}).update(combined(row, rates.get("q", {})))
+            _add(moved.setdefault(v, {}), combined(row, rates.get("q", {})))
         self.move(out, {v: row for v, row in moved.items() if row})
         for v, changes in enumerate(jacobian(speeds, out)):
             self.add(out, ("u", v), changes)
@@ -157,6 +155,12 @@ class _Closed(_Open):
         for v, changes in enumerate(jacobian(whole, seeds)):
             self.add(seeds, ("udot", v), changes)
             self.add(seeds, ("udot", v), combined(motions[v], rates))
+
+
+def _add(changes: dict[Any, Number], rates: Mapping[Any, Number]) -> None:
+    """Add rates to changes, direction by direction."""
+    for d, rate in rates.items():
+        changes[d] = changes[d] + rate if d in changes else rate
 
 
 def chart(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], udot: bool

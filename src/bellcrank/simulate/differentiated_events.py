@@ -33,7 +33,7 @@ from bellcrank.simulate.stops import LiftOff, Stop
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Passed", "check_event", "expressions_at", "through"]
+__all__ = ["Passed", "check_break", "check_event", "expressions_at", "through"]
 
 
 class Passed(NamedTuple):
@@ -53,6 +53,14 @@ def check_event(system: Machine, event: Event) -> None:
         _action(system, event)
 
 
+def check_break(at: Break) -> None:
+    """Refuse events that have changed the topology."""
+    for event, done in zip(at.events, at.changes, strict=True):
+        if _topological(done):
+            raise NotYetError(f"sensitivities: event {event.name!r} at t = {at.t:.9g} s changes what the machine is "
+                              "made of (a joint that comes to rest at its stop is locked, for example)")
+
+
 def through(steps: DifferentiatedSteps, y: Floats, t: float, at: Break, moved: Moved) -> Passed:
     """From a state to what is behind an event in the step."""
     n, columns = steps.size, moved.state.shape[1]
@@ -70,9 +78,6 @@ def through(steps: DifferentiatedSteps, y: Floats, t: float, at: Break, moved: M
     time = moved.start + length
     after, value = before, reached
     for event, done in zip(at.events, at.changes, strict=True):
-        if _topological(done):
-            raise NotYetError(f"sensitivities: event {event.name!r} at t = {at.t:.9g} s changes what the machine is "
-                              "made of (a joint that comes to rest at its stop is locked, for example)")
         value, rows = _acted(steps, event, done, value, at.t)
         if rows is not None:
             after = rows[:, :n] @ after + rows[:, n:] @ steps.at(replace(moved, start=time, length=0.0 * time), 0.0)

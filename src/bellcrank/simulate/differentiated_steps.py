@@ -14,6 +14,9 @@ weights λ of the result become weights of what it was made of:
 
     λ ← Cᵀ λ,    μ_i = h b_i λ + h Σ_{j>i} a_ji J_jᵀ μ_j,    λ ← λ + Σ J_iᵀ μ_i,    ∇p ← ∇p + Σ P_iᵀ μ_i    (3)
 
+Every step is made as a whole by one choice of independent speeds (a plan), as the run makes it: between closed states
+stages of different plans differ.
+
 Python runs between stages, compiled code in them: some ten microseconds a stage of a small machine.
 """
 
@@ -22,20 +25,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.derivatives.rates import corrected_with_jacobian, rates_with_jacobian
-from bellcrank.errors import NotYetError, StateError
+from bellcrank.errors import AssemblyError, NotYetError, SingularError, StateError
 from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Number
-from bellcrank.simulate.steppers import NEAR, ROUNDS, STEPPERS
+from bellcrank.simulate.steppers import FAR, NEAR, ROUNDS, STEPPERS
 from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Acting", "DifferentiatedSteps", "Leaf", "Moved"]
@@ -44,6 +48,7 @@ __all__ = ["Acting", "DifferentiatedSteps", "Leaf", "Moved"]
 Leaf = tuple[str, int]
 #: rounds of Newton's method at most
 _NEWTON = 20
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -96,69 +101,96 @@ class DifferentiatedSteps:
             _Collocated(self, tableau) if isinstance(tableau, Collocation) else _SemiImplicit(self)
         self._q, self._u, self._t = np.zeros(system.nq), np.zeros(system.nu), np.zeros(1)
         self._parameters = np.array([float(v) for v in system.model.values.values()])
-        self._calls: dict[str, Callable[[], Floats]] = {}
+        self._calls: dict[Any, Callable[[], Floats]] = {}
         self._plan = system.plans.first(q, t) if system.model.tree.looped else None  # what runs begin with
 
     # -- compiled functions -----------------------------------------------------------------------
-    def call(self, key: str, make: Callable[[Tree], Function], y: Floats, t: float, wrenches: bool = False) -> Floats:
-        """A function of the state, made by `make` for the tree of the plan at hand."""
-        self._q[:], self._u[:], self._t[0] = y[:self.nq], y[self.nq:], t
-        try:
-            return self._bound(key, make, wrenches)()
-        except StateError:
-            if self._plan is None:
-                raise
-            self._plan, self._calls = self.system.plans.at(y[:self.nq], t), {}  # a pivot vanished: others take over
-            return self._bound(key, make, wrenches)()
+    def follow(self, plan: LoopPlan | None) -> None:
+        """Make the next steps by a plan that the run took."""
+        self._plan = plan or self._plan
 
-    def _bound(self, key: str, make: Callable[[Tree], Function], wrenches: bool) -> Callable[[], Floats]:
-        if key not in self._calls:
+    def call(self, key: str, make: Callable[[Tree], Function], y: Floats, t: float, wrenches: bool = False) -> Floats:
+        """A function of a closed state, made by `make` for the tree of a plan that serves there."""
+        return self._served(y, t, lambda: self._run(key, make, y, t, wrenches))
+
+    def _served(self, y: Floats, t: float, work: Callable[[], _T]) -> _T:
+        """Work by the plan at hand, or as a whole by one for the state y, as runs do where pivots vanish."""
+        for wishes in (True, False):
+            try:
+                return work()
+            except StateError:
+                if self._plan is None:
+                    raise
+                self._plan = self.system.plans.at(y[:self.nq], t, wishes)
+        return work()
+
+    def _run(self, key: str, make: Callable[[Tree], Function], y: Floats, t: float, wrenches: bool = False) -> Floats:
+        """A function by the plan at hand."""
+        self._q[:], self._u[:], self._t[0] = y[:self.nq], y[self.nq:], t
+        place = key, None if self._plan is None else self._plan.key
+        if place not in self._calls:
             kernels = self.system.kernels
             run = kernels.evaluator if self._plan is None else kernels.planned(self._plan)
             function = make(run.tree)
             kernels.functions[function.name] = function
             known = {**self.acting.inputs, "q": self._q, "u": self._u, "t": self._t, "parameters": self._parameters}
             arrays = [known[name] for name in run.inputs(function, wrenches)]
-            self._calls[key] = kernels.bound(function.name, arrays, np.empty(function.size(run.tree)), run, wrenches)
-        return self._calls[key]
+            self._calls[place] = kernels.bound(function.name, arrays, np.empty(function.size(run.tree)), run, wrenches)
+        return self._calls[place]()
 
     def rates(self, y: Floats, t: float) -> tuple[Floats, Floats]:
         """f, and [J P]."""
         acting, n = self.acting, self.size
-        out = self.call("rates", lambda tree: rates_with_jacobian(tree, self.leaves, acting.laws, acting.sizes), y, t,
+        out = self._run("rates", lambda tree: rates_with_jacobian(tree, self.leaves, acting.laws, acting.sizes), y, t,
                         acting.wrenches)
         return out[:n].copy(), out[n:].reshape(n, -1).copy()
 
     def corrected(self, y: Floats, t: float) -> tuple[Floats, list[Floats]]:
         """The state after closing, and the derivatives of every round, first to last."""
-        n, rounds = self.size, []
+        return self._served(y, t, lambda: self._closed(y, t))
+
+    def _closed(self, y: Floats, t: float) -> tuple[Floats, list[Floats]]:
+        n, rounds, far = self.size, [], 0.0
         for _ in range(ROUNDS):
-            out = self.call("corrected", lambda tree: corrected_with_jacobian(tree, self.leaves), y, t)
+            out = self._run("corrected", lambda tree: corrected_with_jacobian(tree, self.leaves), y, t)
             y = out[:n].copy()
             rounds.append(out[n + self.system.nu:].reshape(n, -1).copy())
-            if not np.abs(out[n:n + self.system.nu]).max(initial=0.0) > NEAR:
+            far = float(np.abs(out[n:n + self.system.nu]).max(initial=0.0))
+            if far <= NEAR:
                 break
+        if far > FAR:
+            raise AssemblyError(f"sensitivities: the loops of {self.system.model.name!r} do not close at t = {t:.9g} s")
         return y, rounds
 
     # -- steps --------------------------------------------------------------------------------------
+    def _step(self, y: Floats, t: float, h: float) -> tuple[Made, Floats, list[Floats]]:
+        """A step before closing, its end, and the derivatives of closing, round by round."""
+        def whole() -> tuple[Made, Floats, list[Floats]]:
+            made = self._scheme.made(y, t, h)
+            return made, *self._closed(made.end, t + h)
+
+        try:
+            return self._served(y, t, whole)
+        except (StateError, SingularError) as error:
+            raise StateError(f"sensitivities: the step from t = {t:.6g} s cannot be made with derivatives ({error}); "
+                             "take smaller steps, or end the run before it") from None
+
     def plain(self, y: Floats, t: float, h: float) -> Floats:
         """The next state."""
-        return self.corrected(self._scheme.made(y, t, h).end, t + h)[0]
+        return self._step(y, t, h)[1]
 
     def forward(self, y: Floats, t: float, h: float, moved: Moved) -> tuple[Floats, Floats]:
         """The next state and its derivatives (size, columns)."""
-        made = self._scheme.made(y, t, h)
-        change = self._scheme.along(made, h, moved)
-        y, rounds = self.corrected(made.end, t + h)
-        by = self.at(moved, 1.0)
+        made, end, rounds = self._step(y, t, h)
+        change, by = self._scheme.along(made, h, moved), self.at(moved, 1.0)
         for slope in rounds:
             change = slope[:, :self.size] @ change + slope[:, self.size:] @ by
-        return y, change
+        return end, change
 
     def backward(self, y: Floats, t: float, h: float, weights: Floats, total: Floats) -> Floats:
         """(3) of the step that begins at y; the gradient by the leaves is added to `total`."""
-        made, n = self._scheme.made(y, t, h), self.size
-        for slope in reversed(self.corrected(made.end, t + h)[1]):
+        (made, _, rounds), n = self._step(y, t, h), self.size
+        for slope in reversed(rounds):
             total += slope[:, n:].T @ weights
             weights = slope[:, :n].T @ weights
         return self._scheme.back(made, h, weights, total)

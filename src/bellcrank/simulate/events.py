@@ -18,9 +18,11 @@ from bellcrank.simulate.control import Named, named
 from bellcrank.simulate.whole_turns import Beginning
 
 if TYPE_CHECKING:
+    from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Arrival", "Break", "Change", "Event", "Watch", "attach", "detach", "enter", "leave", "lock", "unlock"]
+__all__ = ["Arrival", "Break", "Change", "Event", "RunLog", "Watch", "attach", "detach", "enter", "leave", "lock",
+           "unlock"]
 
 
 
@@ -126,6 +128,14 @@ class Break(NamedTuple):
     after: State
     changed: bool  #: whether the state or the machine is another one
     stop: bool
+
+
+class RunLog(NamedTuple):
+    """How a run came about."""
+
+    breaks: list[Break]  #: events that changed it
+    plans: list[tuple[float, LoopPlan | None]]  #: of its loops, with the times from which on steps are made by them
+    passages: list[float]  #: when it went through singular positions by long steps of another kind
 
 
 def detach(*names: str) -> Change:

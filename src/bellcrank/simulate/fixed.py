@@ -50,12 +50,15 @@ class FixedRun:
         self._y, self.start, self.done = y.copy(), start, 0
         self.failures: list[Failure] = []
         self.switches = self.crossings = 0
+        self.passages: list[float] = []  #: when crossings began
         #: passages through singular positions that states are on, and the steps since the start with which they end
         self._ahead: dict[int, tuple[Any, Any, int]] = {}  # Crossing and Passage, or StepInPieces
         self._unhelpful: set[int] = set()  #: states that weak plans serve better than passages
         self.threads = threads or equations.backend.threads()
         nq = equations.system.nq
         self._plans: list[Any] = [equations.first_plan(y[0, :nq], start)] * len(y)
+        #: plans of a single state, and the times from which on its steps are made by them
+        self.plans_taken: list[tuple[float, Any]] = [(start, self._plans[0])]
         self.idle = equations.idle(kind.name)
         self._token = object()  #: tells steppers that it is still the same state
         self._failed = np.zeros(len(y), dtype=bool)
@@ -95,6 +98,24 @@ class FixedRun:
         self.failures = []
         self._failed[:] = False
         self._ahead = {}
+        if len(self._y) == 1:  # what was decided later than that is forgotten
+            self.plans_taken = [x for x in self.plans_taken if self._begun(x[0], self.time)]
+            self._plans[0] = self.plans_taken[-1][1]
+
+    def _begun(self, when: float, t: float) -> bool:
+        return when <= t + 1e-6 * self.step
+
+    def _plan_of(self, state: int, t: float) -> Any:
+        """The plan by which a state's step at t was made; of batches, the one that it has now."""
+        if len(self._y) > 1:
+            return self._plans[state]
+        return next((plan for when, plan in reversed(self.plans_taken) if self._begun(when, t)), self._plans[0])
+
+    def _adopt(self, i: int, plan: Any, t: float) -> None:
+        """Let steps of a state be made by another plan."""
+        self._plans[i] = plan
+        if len(self._y) == 1:
+            self.plans_taken.append((t, plan))
 
     def begin(self) -> None:
         """Begin to compile what the first steps need."""
@@ -135,7 +156,7 @@ class FixedRun:
 
     def tried(self, y: Floats, t: float, step: float, state: int) -> tuple[Taken, Code] | None:
         """The same, with what made it; None if no plan serves."""
-        plan = self._plans[state]
+        plan = self._plan_of(state, t)
         for _ in range(4):
             stepper = self._take(plan, 1)
             inputs = self.equations.inputs(np.full(1, state, dtype=np.int64))
@@ -277,7 +298,7 @@ class FixedRun:
                 self._failed[i] = True
                 self.failures.append(Failure(i, t, reason or self._why(i, t), self._grown(i)))
                 continue
-            self._plans[i] = plan
+            self._adopt(i, plan, t)
             self.switches += 1
             fresh.add(i)
             left.append(i)
@@ -310,11 +331,13 @@ class FixedRun:
                 return False
             steps = round(found.length / self.step)
             with suppress(SingularError):
-                self._plans[i] = equations.plan_at(found.last[:equations.system.nq], t + found.length)
+                end = t + found.length
+                self._adopt(i, equations.plan_at(found.last[:equations.system.nq], end), end)
         except (BellcrankError, ArithmeticError):
             return False
         self._ahead[i] = crossing, found, number + steps
         self.crossings += 1
+        self.passages.append(t)
         return True
 
     def _follow(self, i: int, already: int, steps: int, every: int, out: Floats) -> int:

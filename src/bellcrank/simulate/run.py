@@ -26,7 +26,7 @@ from bellcrank.simulate.control import on_bodies
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
 from bellcrank.simulate.event_times import looks, root, side_after, state_within
-from bellcrank.simulate.events import Break, Change, Event, Watch
+from bellcrank.simulate.events import Break, Change, Event, RunLog, Watch
 from bellcrank.simulate.failure import trouble_ahead
 from bellcrank.simulate.fields import Laws
 from bellcrank.simulate.fixed_course import FixedCourse
@@ -97,8 +97,8 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
 
 
 def recorded(setup: Setup, progress: Progress | None = None, file: str | os.PathLike[str] | None = None,
-             streamed: Laws | None = None) -> tuple[Result, list[Break]]:
-    """The run, and where events changed its course."""
+             streamed: Laws | None = None) -> tuple[Result, RunLog]:
+    """The run, and how it came about."""
     system = setup.system
     check_target(file, setup.batch)
     with patient() as patience:
@@ -115,7 +115,8 @@ def recorded(setup: Setup, progress: Progress | None = None, file: str | os.Path
                         contacts=course.contact_names(), wrenches=wrench_names(system, setup.pushed),
                         outputs=streamed)
         run = _Run(setup, course, writer, progress, patience)
-        return run.go(), run.breaks
+        result = run.go()
+        return result, RunLog(run.breaks, *(list(getattr(course.run, x, ())) for x in ("plans_taken", "passages")))
 
 
 class _Run:

@@ -10,30 +10,33 @@ is an input of these steps, which changes by k_y δy + k_p δp.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError, NotYetError
+from bellcrank.errors import BellcrankWarning, ModelError, NotYetError
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.simulate.closing import spread, unlimited
-from bellcrank.simulate.differentiated_events import Passed, check_event, expressions_at, through
+from bellcrank.simulate.differentiated_events import Passed, check_break, check_event, expressions_at, through
 from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
 from bellcrank.system.state_slopes import forward_slopes_at
 
 if TYPE_CHECKING:
-    from bellcrank.simulate.events import Break
+    from bellcrank.loops.plan import LoopPlan
+    from bellcrank.simulate.events import Break, RunLog
     from bellcrank.simulate.result import Result
     from bellcrank.simulate.setup import Setup
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Variations", "check_differentiable", "swept_back", "variations", "with_sensitivities"]
 
-
+#: by how much steps that are made again may end off the samples of a run, relative to these
+_OFF = 1e-7
 
 @dataclass(frozen=True)
 class Unknown:
@@ -53,14 +56,18 @@ class Between(NamedTuple):
     asks: bool  #: whether held controllers are asked at its beginning
     samples: bool  #: whether its end is a sample
     at: Break | None  #: what happens there
+    plan: LoopPlan | None  #: by which the run made it, if that is known
 
 
 class DifferentiatedRun:
     """A run with what is needed to differentiate it."""
 
-    def __init__(self, setup: Setup, breaks: Sequence[Break], names: Sequence[str]) -> None:
+    def __init__(self, setup: Setup, log: RunLog, names: Sequence[str]) -> None:
+        breaks = log.breaks
         if breaks and breaks[0].t <= setup.start:
             raise NotYetError(f"sensitivities: the run begins at a stop ({breaks[0].events[0].name})")
+        for at in breaks:
+            check_break(at)
         self.setup, self.system = setup, unlimited(setup.system) if setup.cuts else setup.system  # `spread` limits
         y, nq = setup.y0[0], self.system.nq
         self.first = y.copy()
@@ -77,7 +84,28 @@ class DifferentiatedRun:
         self.leaves = [*leaves, ("t", 0)] if breaks else leaves
         self.steps = DifferentiatedSteps(self.system, setup.stepper, Acting(given, _laws(setup)), self.leaves, y[:nq],
                                          setup.start)
-        self.stretches = list(_ways(setup, breaks))
+        self.stretches = list(_ways(setup, log))
+        self.log, self._off, self._when = log, 0.0, setup.start
+
+    def met(self, y: Floats, sample: Floats, t: float) -> Floats:
+        """A sample of the run, from which to go on; how far steps made again are off is kept."""
+        off = float(np.abs(y - sample).max() / (1.0 + np.abs(sample).max()))
+        if off > self._off:
+            self._off, self._when = off, t
+        return sample
+
+    def judge(self, level: int) -> None:
+        """Say so if derivatives are not those of the steps that the run made; `level` calls above is the user."""
+        name, passages = self.system.model.name, self.log.passages
+        if passages:
+            warnings.warn(f"sensitivities of {name!r}: the run passes through a singular position at t = "
+                          f"{passages[0]:.6g} s by a long step that cannot be differentiated; ordinary steps replace "
+                          "it, and derivatives after it are approximate", BellcrankWarning, stacklevel=level)
+        elif self._off > _OFF:
+            warnings.warn(f"sensitivities of {name!r}: steps that were made again with derivatives end {self._off:.2g} "
+                          f"(relative) off the samples of the run, at t = {self._when:.6g} s: derivatives are "
+                          "approximate; take smaller steps, or method='elimination'", BellcrankWarning,
+                          stacklevel=level)
 
     def columns(self) -> tuple[Moved, dict[str, slice]]:
         """The unknowns side by side, and which columns are whose."""
@@ -141,18 +169,20 @@ def _laws(setup: Setup) -> dict[Leaf, Number]:
     return out | {("wrench", i): x for i, x in enumerate(drives.get("wrench", []))}
 
 
-def _ways(setup: Setup, breaks: Sequence[Break]) -> Any:
+def _ways(setup: Setup, log: RunLog) -> Iterator[Between]:
     """The way of a run, as it was."""
     assert setup.step is not None
     start, step, hold = setup.start, setup.step, setup.holds()
-    number, t, ahead = 0, start, list(breaks)
-    grid = True
+    number, t, ahead, plans = 0, start, list(log.breaks), list(log.plans)
+    grid, plan = True, None
     while number < setup.steps:
         goal = start + (number + 1) * step
         asks = grid and number % hold == 0
+        while plans and plans[0][0] <= t + 1e-6 * step:
+            plan = plans.pop(0)[1]
         if ahead and ahead[0].t <= goal + 1e-12 * max(1.0, abs(goal)):
             at = ahead.pop(0)
-            yield Between(t, at.t, asks, True, at)
+            yield Between(t, at.t, asks, True, at, plan)
             if at.stop:
                 return
             number = int(np.floor((at.t - start) / step + 1e-9))
@@ -161,7 +191,7 @@ def _ways(setup: Setup, breaks: Sequence[Break]) -> Any:
             t = t if grid else at.t
             continue
         number, grid = number + 1, True
-        yield Between(t, goal, asks, number % setup.every == 0 or number == setup.steps, None)
+        yield Between(t, goal, asks, number % setup.every == 0 or number == setup.steps, None, plan)
         t = goal
 
 
@@ -234,24 +264,27 @@ class Variations(dict[str, Floats]):
     times: dict[str, Floats]
 
 
-def variations(setup: Setup, breaks: Sequence[Break], names: Sequence[str]) -> Variations:
-    """Derivatives of a run's samples."""
-    motion = DifferentiatedRun(setup, breaks, names)
+def variations(setup: Setup, log: RunLog, states: Floats, names: Sequence[str]) -> Variations:
+    """Derivatives of a run's samples, the `states` (samples, size)."""
+    motion = DifferentiatedRun(setup, log, names)
     moved, places = motion.columns()
     y, rows, times = motion.first, [moved.state], [moved.start]
     for s in motion.stretches:
+        motion.steps.follow(s.plan)
         if s.asks:
             moved = motion.asked(y, s.t, moved)
         if s.at is None:
             y, change = motion.steps.forward(y, s.t, s.goal - s.t, replace(moved, length=-moved.start))
             moved = replace(moved, state=change, start=0.0 * moved.start)
             seen = [change] if s.samples else []
+            y = motion.met(y, states[len(rows)], s.goal) if seen else y
         else:
             passed: Passed = through(motion.steps, y, s.t, s.at, moved)
             y, moved = motion.end(y, s), replace(moved, state=passed.after, start=passed.time)
             seen = [passed.before, passed.after] if s.at.changed else [passed.before]
         rows += seen
         times += [moved.start] * len(seen)
+    motion.judge(6)
     whole, when = np.stack(rows), np.stack(times)
     out = Variations({name: whole[..., place] for name, place in places.items()})
     out.columns = {x.name: x.columns for x in motion.found}
@@ -259,42 +292,47 @@ def variations(setup: Setup, breaks: Sequence[Break], names: Sequence[str]) -> V
     return out
 
 
-def with_sensitivities(setup: Setup, result: Result, breaks: Sequence[Break], names: Sequence[str]) -> Result:
+def with_sensitivities(setup: Setup, result: Result, log: RunLog, names: Sequence[str]) -> Result:
     """A result with the derivatives of its samples, ``d_q_<name>`` and ``d_u_<name>``; with events that change
     something, or end the run, also of the times of samples, ``d_time_<name>``."""
     if result.attrs["status"] not in ("finished", "stopped"):
         return result
     nq = setup.system.nq
-    found = variations(setup, breaks, names)
+    found = variations(setup, log, np.hstack([result.q.values, result.u.values]), names)
     more: dict[str, Any] = {}
     for name, rows in found.items():
         label = f"by_{name}"
         more[f"d_q_{name}"] = (("time", "coordinate", label), rows[:, :nq])
         more[f"d_u_{name}"] = (("time", "speed", label), rows[:, nq:])
-        if breaks:
+        if log.breaks:
             more[f"d_time_{name}"] = (("time", label), found.times[name])
         result = result.assign_coords({label: list(found.columns[name])})
     return result.assign(more)
 
 
 # -- back -------------------------------------------------------------------------------------------
-def swept_back(setup: Setup, breaks: Sequence[Break], states: Floats, names: Sequence[str],
+def swept_back(setup: Setup, log: RunLog, states: Floats, names: Sequence[str],
                slope: Callable[[Floats], tuple[float, Floats]]) -> tuple[float, dict[str, Floats]]:
     """The value of an objective of the last state, and its gradient. `states` are the samples of the run; `slope` gives
     value and derivatives of a state."""
-    motion = DifferentiatedRun(setup, breaks, names)
+    motion = DifferentiatedRun(setup, log, names)
     n, stretches = setup.y0.shape[1], motion.stretches
     value, weights = slope(states[-1])
     total, late = np.zeros(len(motion.leaves)), 0.0  # gradients by the leaves, and by the time of what comes
+    end = states[-1]
     for first, last, row in reversed(_blocks(motion)):
         ys = [states[row]]
-        for s in stretches[first:last - 1]:
+        for s in stretches[first:last]:
+            motion.steps.follow(s.plan)
             if s.asks:
                 motion.ask(ys[-1], s.t)
             ys.append(motion.end(ys[-1], s))
+        motion.met(ys[-1], end, s.goal)
+        end = ys[0]
         for k in range(last - 1, first - 1, -1):
             y, s = ys[k - first], stretches[k]
             held = _held(motion, ys, first, k)
+            motion.steps.follow(s.plan)
             if s.at is None and (k == 0 or stretches[k - 1].at is None):
                 weights, late = motion.steps.backward(y, s.t, s.goal - s.t, weights, total), 0.0
             else:
@@ -304,7 +342,8 @@ def swept_back(setup: Setup, breaks: Sequence[Break], states: Floats, names: Seq
                 own = total[rows].copy()
                 total[rows] = 0.0
                 weights, total = weights + by[:, :n].T @ own, total + by[:, n:].T @ own
-                late += float(by[:, -1] @ own) if breaks else 0.0
+                late += float(by[:, -1] @ own) if log.breaks else 0.0
+    motion.judge(4)
     out = {}
     for x in motion.found:
         own = np.array([total[motion.leaves.index(leaf)] for leaf in x.leaves])

@@ -16,6 +16,7 @@ from bellcrank.derivatives.derived import (
     directions_of_plan,
     product_backward,
     product_forward,
+    product_twice,
     second_derivative,
 )
 from bellcrank.derivatives.directions import MOTION, Variable
@@ -47,7 +48,7 @@ class Question:
     body: str | None
     by: tuple[str, ...]
     closed: bool
-    product: str  #: "", "along" or "weights"
+    product: str  #: "", "along", "weights" or "twice"
     then: str | None = None
 
 
@@ -163,7 +164,8 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     if asked.then is not None:
         function = second_derivative(name, what, space, reading.variables[asked.then], tree)
     else:
-        makers = {"": derivative, "along": product_forward, "weights": product_backward}
+        makers = {"": derivative, "along": product_forward, "weights": product_backward,
+                  "twice": product_twice}
         function = makers[asked.product](name, what, space, tree)
     chart = directions_of_plan(f"directions of {name}", what, space, tree) if asked.closed else None
     kernels.functions |= {f.name: f for f in (function, chart) if f is not None}

@@ -66,6 +66,8 @@ def read_entries(asked: Question, reading: Reading, rows: Floats) -> Derivatives
     if asked.product == "along":
         return Derivatives(asked.function, value, {"along": rows[..., size:].reshape((*lead, *shape))}, reading.axes,
                            {})
+    if asked.product == "twice":
+        parts["along"], at = rows[..., size:2 * size].reshape((*lead, *shape)), 2 * size
     own = () if asked.product else shape
     after = reading.parts[asked.then] if asked.then is not None else ()
     for label in asked.by:

@@ -97,6 +97,8 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
     given = arguments_of(plans, asked, arguments)
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
+    if product == "twice":
+        refuse_large(plans, "derivatives along and with weights")
     if not plans.kernels.direct:
         large = large_question(plans, asked, given["q"], t)
         given |= _vectors(function, large.reading, along, weights)
@@ -127,16 +129,15 @@ def _where_asked(plans: LoopPlans, function: str, arguments: Sequence[Any], t: n
 def _vectors(function: str, reading: Reading, along: Mapping[str, npt.ArrayLike] | None, weights: npt.ArrayLike | None
              ) -> dict[str, Floats]:
     """What derivatives are multiplied with, as inputs of kernels."""
-    if along is not None:
-        return {f"along{i}": _direction(x, a, reading) for i, (x, a) in enumerate(along.items())}
+    vectors = {f"along{i}": _direction(x, a, reading) for i, (x, a) in enumerate((along or {}).items())}
     if weights is None:
-        return {}
+        return vectors
     entries, shape = np.asarray(weights, dtype=float), reading.shape
     lead = entries.shape[:max(entries.ndim - len(shape), 0)]
     if entries.shape[len(lead):] != shape:
         raise StateError(f"derivatives: weights need the shape of {function}, (..., {', '.join(map(str, shape))}), got "
                          f"{entries.shape}")
-    return {"weights": entries.reshape(*lead, reading.size)}
+    return vectors | {"weights": entries.reshape(*lead, reading.size)}
 
 
 def _at_once(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Sequence[str] | str, body: str | None,
@@ -236,9 +237,11 @@ def _part(start: int, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], tup
 
 
 def _product(along: object, weights: object, then: object) -> str:
-    if sum(x is not None for x in (along, weights, then)) > 1:
-        raise StateError("derivatives: give one of along=... (a direction of change), weights=... (of the entries) and "
-                         "then=... (a second variable)")
+    if then is not None and (along is not None or weights is not None):
+        raise StateError("derivatives: then=... (a second variable) gives matrices; leave it out, or along=... (a "
+                         "direction of change) and weights=... (of the entries)")
+    if along is not None and weights is not None:
+        return "twice"
     return "along" if along is not None else "weights" if weights is not None else ""
 
 
@@ -269,7 +272,7 @@ def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evalu
     """Fill in states in which pivots of the first plan vanish, by plans made for them. Their directions are those of
     other speeds, and are turned into those of the first plan."""
     bad, rows, there = found.failing(wrenches, plans.model)
-    if asked.then is not None:
+    if asked.then is not None or asked.product == "twice":
         raise SingularError(f"derivatives of {asked.function}: the plan has no pivots at batch index {int(bad[0])}; "
                             "second derivatives are not turned into directions of another one")
     for k, state in enumerate(bad):

@@ -81,6 +81,17 @@ class HostFunction:
         parts = [self._by_entries(d[x][..., None, :], arrays[0])[..., 0, :] if x == "q" else d[x] for x in self.inputs]
         return [np.broadcast_to(p, (*lead, *own)) for p, own in zip(parts, self.inputs.values(), strict=True)]
 
+    def curved(self, arrays: Sequence[Any], weights: Floats, ways: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
+        """How the result changes along `ways`, one for every input, and the derivatives of the sum of these rates with
+        weights: products of second derivatives."""
+        if not self._plain:
+            raise NotYetError(f"second derivatives of {self.name}: {self.system.model.name!r} has coordinates that are "
+                              "not the integrals of its speeds (quaternions), by whose entries they are not known")
+        along = dict(zip(self.inputs, ways, strict=True))
+        lead, d = self._lead(arrays), self._derivatives(arrays, weights=weights, along=along)
+        return np.broadcast_to(d["along"], (*lead, *self.shape)), [
+            np.broadcast_to(d[x], (*lead, *own)) for x, own in self.inputs.items()]
+
     def _lead(self, arrays: Sequence[Any]) -> tuple[int, ...]:
         """The axes of the batch."""
         return np.broadcast_shapes(*(np.shape(a)[:np.ndim(a) - len(own)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.compiled.system import System
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, NotYetError
 from bellcrank.io.export.host_function import HostFunction
 
 __all__ = ["to_torch"]
@@ -19,9 +19,10 @@ def to_torch(system: System, function: str) -> Callable[..., Any]:
 
     Functions and inputs are those of `to_jax`: (q, u, tau) for "forward_dynamics", then `t` and `parameters` where the
     machine has them. Leading axes are batches, and are broadcast. ``backward`` is one vector-Jacobian product, which
-    never makes the matrix: a few times the cost of the function, exact, with lanes and threads. Derivatives can be
-    taken once; `torch.func.vmap` is not needed and not supported. Results have the widest precision of the inputs.
-    Needs the package torch.
+    never makes the matrix: a few times the cost of the function, exact, with lanes and threads. With
+    ``create_graph=True`` derivatives can be taken twice, by products with second derivatives; machines of more than 48
+    links and those with quaternions are refused then. `torch.func.vmap` is not needed and not supported. Results have
+    the widest precision of the inputs. Needs the package torch.
 
     >>> import pytest; torch = pytest.importorskip("torch")
     >>> import bellcrank as bc
@@ -37,20 +38,53 @@ def to_torch(system: System, function: str) -> Callable[..., Any]:
         raise ModelError("to_torch: the package torch is not installed; pip install \"bellcrank[torch]\"") from None
     host = HostFunction("to_torch", system, function)
 
-    def forward(context: Any, *tensors: Any) -> Any:
+    return _checked(_functions(host, torch.autograd.Function).apply, function, host.inputs)
+
+
+def _functions(host: HostFunction, base: Any) -> Any:
+    """The function for torch, as a class over its `base`; what differentiates it is such a class, too, so that it can
+    be differentiated again."""
+    def numbers(tensors: Any) -> list[Any]:
+        return [x.detach().numpy().astype(np.float64) for x in tensors]
+
+    def alike(arrays: Any, tensors: Any) -> tuple[Any, ...]:
+        return tuple(_tensor(a, x.dtype).sum_to_size(x.shape) for a, x in zip(arrays, tensors, strict=True))
+
+    def value(context: Any, *tensors: Any) -> Any:
         context.save_for_backward(*tensors)
-        return _tensor(host.value(*(x.detach().numpy() for x in tensors)), _precision(tensors))
+        return _tensor(host.value(*numbers(tensors)), _precision(tensors))
 
-    def backward(context: Any, weights: Any) -> Any:
-        tensors = context.saved_tensors
-        found = host.weighted([x.detach().numpy() for x in tensors], weights.detach().numpy().astype(np.float64))
-        return tuple(_tensor(slopes, x.dtype).sum_to_size(x.shape) if needed else None
-                     for slopes, x, needed in zip(found, tensors, context.needs_input_grad, strict=True))
+    def slope(context: Any, weights: Any) -> Any:
+        return _wanted(context, first.apply(weights, *context.saved_tensors))
 
-    once = torch.autograd.function.once_differentiable(backward)
-    kind: Any = type("MachineFunction", (torch.autograd.Function,), {"forward": staticmethod(forward),
-                                                                     "backward": staticmethod(once)})
-    return _checked(kind.apply, function, host.inputs)
+    def gradient(context: Any, *tensors: Any) -> Any:
+        context.save_for_backward(*tensors)
+        weights, *arrays = numbers(tensors)
+        return alike(host.weighted(arrays, weights), tensors[1:])
+
+    def gradient_slope(context: Any, *ways: Any) -> Any:
+        return _wanted(context, second.apply(*context.saved_tensors, *ways))
+
+    def curvature(context: Any, *tensors: Any) -> Any:
+        n = len(host.inputs) + 1
+        weights, *arrays = numbers(tensors[:n])
+        rates, slopes = host.curved(arrays, weights, numbers(tensors[n:]))
+        return alike([rates, *slopes], tensors[:n])
+
+    def no_slope(context: Any, *ways: Any) -> Any:
+        raise NotYetError(f"to_torch: {host.name} can be differentiated twice, not three times")
+
+    def differentiable(name: str, forward: Any, backward: Any) -> Any:
+        return type(f"Machine{name}", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    second = differentiable("Curvature", curvature, no_slope)
+    first = differentiable("Gradient", gradient, gradient_slope)
+    return differentiable("Function", value, slope)
+
+
+def _wanted(context: Any, tensors: Any) -> tuple[Any, ...]:
+    """Derivatives by those inputs that need them."""
+    return tuple(x if needed else None for x, needed in zip(tensors, context.needs_input_grad, strict=True))
 
 
 def _tensor(array: Any, precision: Any) -> Any:
