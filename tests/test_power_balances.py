@@ -135,7 +135,8 @@ ACTING: dict[str, tuple[Callable[[bc.Mechanism], object], dict[str, float] | Non
     "drag": (lambda m: m.add_drag("e", "rod", coefficient=2.0, at=(0, 0, 0), wind=(3.0, 0.0, 1.0)), None),
     "gas spring": (lambda m: m.add_gas_spring("e", m.ground, "rod", (0.0, 0.0, 0.9), (0.1, 0.0, 0.0), force=300.0,
                                               length=1.0, reach=1.4), None),
-    "wrench by a law": (lambda m: m.add_wrench("e", "rod", at=(0, 0, 0), law=lambda at: (at.u("crank"), 2.0, 0.0)), None),
+    "wrench by a law": (lambda m: m.add_wrench("e", "rod", at=(0, 0, 0),
+                                               law=lambda at: (at.u("crank"), 2.0, 0.0)), None),
 }
 
 

@@ -28,9 +28,9 @@ _ZERO = (0.0, 0.0, 0.0)
 
 def point_needed(what: str, body: Body) -> ModelError:
     """What to say of a force without a point, on a body whose frame is the world's."""
-    return ModelError(f"{what} must be given: body {body.name!r} is in design position (its joints are given `at` global "
-                      "points), so that the origin of its frame is the world's. Give the point in world coordinates of "
-                      f"the design position; the centre of mass is {body.inertia.com}")
+    return ModelError(f"{what} must be given: body {body.name!r} is in design position (its joints are given `at` "
+                      "global points), and the origin of its frame is the world's. Give the point in world coordinates "
+                      f"of the design position; the centre of mass is {body.inertia.com}")
 
 
 class ForceElements(JointForceElements):
@@ -161,7 +161,7 @@ class ForceElements(JointForceElements):
         return target.index
 
     def _point(self, what: str, label: str, body: int, at: Sequence[Number] | None) -> tuple[Number, ...]:
-        """The point of a body at which a force acts; without one, the origin of the body's frame, if that is its own."""
+        """The point of a body at which a force acts; without one, the origin of the frame, if that is the body's own."""
         if at is not None:
             return triple(at, f"{what}: {label}")
         if self.in_design_position(body):
