@@ -44,7 +44,7 @@ def engine() -> Case:
         return below(space) + burnt(at.q("crank") + turn) * (above(space) - below(space)) - 1e5
 
     m.add_armature("flywheel", "crank", 0.1)
-    m.add_wrench("gas", "piston", law=lambda at: (-(area * pressure(at)), 0.0, 0.0))
+    m.add_wrench("gas", "piston", at=m.body("piston").inertia.com, law=lambda at: (-(area * pressure(at)), 0.0, 0.0))
     m.add_joint_force("load", "crank", lambda at: -0.002 * at.u("crank") * abs(at.u("crank")))
     m.add_friction("rings", "slide", coulomb=20.0, speed=0.5)
     m.add_output("pressure", pressure, units="Pa")

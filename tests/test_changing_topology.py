@@ -557,3 +557,17 @@ def test_model_files_hold_it(tmp_path: Path) -> None:
     for form in ("urdf", "sdf", "xml"):
         with pytest.raises(bc.ModelError, match="'nail' is open at the start"):
             bc.save(nailed(), tmp_path / f"arm.{form}")
+
+
+def test_reactions_of_a_loop_that_opens_in_a_machine_with_a_state():
+    """Joints come in the order of the description, whichever are open: a state stands after those that close loops."""
+    m = bc.load("four_bar")
+    m.add_state("seen", lambda at: (at.u("A") - at.state("seen")) / 0.1, initial=0.3)
+    system = bc.compile(m, backend="numpy")
+    result = system.simulate(system.assemble(q={"A": 0.5}, u={"A": 3.0}), 0.04, step=0.01, stepper="rk4", events=[
+        bc.Event(lambda t, q, u: t - 0.02, "snap", action=bc.detach("D"))])
+    found = result.reactions()
+    assert found["joint"].values.tolist() == [*system.reactions(system.assemble())]
+    closed = np.isfinite(found.sel(joint="D").values).all(axis=-1)
+    assert closed.tolist() == (result["topology"] == 0).values.tolist() and closed.any() and not closed.all()
+    assert np.isfinite(found.sel(joint=["A", "B", "C"]).values).all()

@@ -546,3 +546,36 @@ def test_elements_are_one_compiled_function(monkeypatch: pytest.MonkeyPatch) -> 
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.shape == theirs.shape and np.abs(ours - theirs).max() < 1e-12 * np.abs(theirs).max()
     assert float(bc.analyze.stored_energy(system, q[0])) == pytest.approx(found[0][0], rel=1e-14)
+
+
+# -- where forces act that have no point --------------------------------------------------------------
+@pytest.mark.parametrize(("add", "said"), [
+    (lambda m, at: m.add_wrench("push", "arm", force=(0, 0, 1.0), **at), "wrench 'push': at"),
+    (lambda m, at: m.add_wrench("push", "arm", law=lambda machine: (0.0, 0.0, 1.0), **at), "wrench 'push': at"),
+    (lambda m, at: m.add_drag("air", "arm", coefficient=1.0, **at), "drag 'air': at"),
+    (lambda m, at: m.add_tyre("tyre", "arm", radius=0.3, stiffness=1.0, **({"center": at["at"]} if at else {})),
+     "tyre 'tyre': center")])
+def test_forces_on_bodies_in_design_position_need_a_point(add, said):
+    """The origin of the frame of such a body is the world's: nobody means it. Whatever comes first, force or joint."""
+    message = rf"{said} must be given: body 'arm' is in design position.*centre of mass is \(1\.5, "
+    for first in ("joint", "force"):
+        m = bc.Mechanism("arm", gravity=(0, 0, 0))
+        m.add_body("arm", bc.Inertia.rod(1.0, (1, 0, 0), (2, 0, 0)))
+        parts = {"force": lambda m=m: add(m, {}),
+                 "joint": lambda m=m: m.add_joint("hinge", bc.Revolute("y"), m.ground, "arm", at=(1, 0, 0))}
+        parts.pop(first)()
+        with pytest.raises(bc.ModelError, match=message):
+            next(iter(parts.values()))()
+    m = bc.Mechanism("arm")  # with a point, or where a pose says where the frame is, nothing is missing
+    m.add_body("arm", bc.Inertia.rod(1.0, (1, 0, 0), (2, 0, 0)))
+    m.add_joint("hinge", bc.Revolute("y"), m.ground, "arm", at=(1, 0, 0))
+    add(m, {"at": (1.5, 0, 0)})
+    m = bc.load("pendulum")
+    m.add_wrench("push", "bob", force=(0, 0, 1.0))
+
+
+def test_a_moment_needs_no_point():
+    m = bc.load("slider_crank")
+    m.add_wrench("turn", "crank", moment=(0, 0, 1.0))
+    m.add_drag("oil", "crank", turn_linear=0.1)
+    assert m.wrenches[0].at == (0.0, 0.0, 0.0)

@@ -132,10 +132,11 @@ ACTING: dict[str, tuple[Callable[[bc.Mechanism], object], dict[str, float] | Non
     "actuator on its line": (lambda m: m.add_actuator("e", "slide", 30.0, no_load_speed=9.0), {"slide": 80.0}),
     "armature": (lambda m: (m.add_armature("r", "big_end", 0.3), m.add_servo("e", "crank", stiffness=5.0)), None),
     "bushing": (lambda m: m.add_bushing("e", "rod", m.ground, stiffness=(9, 8, 7), damping=(1, 2, 3)), None),
-    "drag": (lambda m: m.add_drag("e", "rod", coefficient=2.0, wind=(3.0, 0.0, 1.0)), None),
+    "drag": (lambda m: m.add_drag("e", "rod", coefficient=2.0, at=(0, 0, 0), wind=(3.0, 0.0, 1.0)), None),
     "gas spring": (lambda m: m.add_gas_spring("e", m.ground, "rod", (0.0, 0.0, 0.9), (0.1, 0.0, 0.0), force=300.0,
                                               length=1.0, reach=1.4), None),
-    "wrench by a law": (lambda m: m.add_wrench("e", "rod", law=lambda at: (at.u("crank"), 2.0, 0.0)), None),
+    "wrench by a law": (lambda m: m.add_wrench("e", "rod", at=(0, 0, 0),
+                                               law=lambda at: (at.u("crank"), 2.0, 0.0)), None),
 }
 
 

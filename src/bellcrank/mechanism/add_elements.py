@@ -257,7 +257,7 @@ class ReadyElements(StatefulElements):
                  slowest: Number = 0.1, half_length: Number = 0.0, rolling: Number = 0.0,
                  relaxation: float | tuple[float, float] = 0.0, settling: Number = 0.05,
                  coefficients: Mapping[str, float] | str | Path | None = None, mirrored: bool = False,
-                 center: Sequence[float] = (0.0, 0.0, 0.0), axle: str | Sequence[float] = "y", height: Any = None
+                 center: Sequence[float] | None = None, axle: str | Sequence[float] = "y", height: Any = None
                  ) -> Wrench:
         """A tyre on a wheel that turns about the `axle` through its `center` (in its body's frame; the axle points to
         the left where the wheel rolls ahead), on the plane z = 0 or the ground ``height(x, y)`` [m]: a function, a
@@ -288,7 +288,9 @@ class ReadyElements(StatefulElements):
         >>> found.vector.round(1) + 0.0
         array([   0. ,  560.9, 3000. ])
         """
-        law = ready_made.tyre(name, self.body(wheel).name, radius=radius, stiffness=stiffness, damping=damping, mu=mu,
+        body = self.body(wheel)
+        center = self._point(f"tyre {name!r}", "center", body.index, center)
+        law = ready_made.tyre(name, body.name, radius=radius, stiffness=stiffness, damping=damping, mu=mu,
                               slope=slope, model=model, c=c, e=e, slowest=slowest, half_length=half_length,
                               rolling=rolling, relaxation=relaxation, settling=settling, coefficients=coefficients,
                               mirrored=mirrored, center=center, axle=axle, height=height)

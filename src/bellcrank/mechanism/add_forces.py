@@ -15,15 +15,22 @@ from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.placed_elements import BodyDrag, FrameBushing, Law2, Spring
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.table import Table
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Body
 
-__all__ = ["ForceElements"]
+__all__ = ["ForceElements", "point_needed"]
 
 _HERE = Pose()
 _ZERO = (0.0, 0.0, 0.0)
+
+
+def point_needed(what: str, body: Body) -> ModelError:
+    """What to say of a force without a point, on a body whose frame is the world's."""
+    return ModelError(f"{what} must be given: body {body.name!r} is in design position (its joints are given `at` "
+                      "global points), and the origin of its frame is the world's. Give the point in world coordinates "
+                      f"of the design position; the centre of mass is {body.inertia.com}")
 
 
 class ForceElements(JointForceElements):
@@ -37,10 +44,21 @@ class ForceElements(JointForceElements):
         self._springs: dict[str, Spring] = {}
         self._bushings: dict[str, FrameBushing] = {}
         self._drags: dict[str, BodyDrag] = {}
+        #: forces at the origin of their body's frame, because no point was given: by the body's index
+        self._at_origin: dict[int, str] = {}
 
     @abstractmethod
     def body(self, name: str | Body) -> Body:
         """The body called `name`."""
+
+    @property
+    @abstractmethod
+    def bodies(self) -> tuple[Body, ...]:
+        """All bodies but the ground."""
+
+    @abstractmethod
+    def in_design_position(self, body: int) -> bool:
+        """Whether the frame of a body, by its index, is the world's."""
 
     # -- what is there ------------------------------------------------------------------------
     @property
@@ -68,9 +86,12 @@ class ForceElements(JointForceElements):
 
     # -- on bodies ----------------------------------------------------------------------------
     def add_wrench(self, name: str, body: str | Body, *, force: Sequence[Number] = _ZERO,
-                   moment: Sequence[Number] = _ZERO, at: Sequence[Number] = _ZERO, axes: str = "world",
+                   moment: Sequence[Number] = _ZERO, at: Sequence[Number] | None = None, axes: str = "world",
                    law: MachineLaw | None = None) -> Wrench:
         """A force [N] and moment [N m] on a body at the point `at` (body coordinates).
+
+        Without `at`, the force acts at the origin of the body's frame. The frame of a body in design position (its
+        joints are given `at` global points) is the world's: there `at` must be given, unless there is only a moment.
 
         Entries are numbers, parameters or functions of time; `axes` is "world" or "body". In their place, `law` is a
         function of the machine (see `add_joint_force`) that returns three numbers, the force, or a pair of three, force
@@ -93,17 +114,22 @@ class ForceElements(JointForceElements):
             raise ModelError(f"{what}: a law takes the place of force and moment; give one or the other")
         if law is not None and (not callable(law) or required_arguments(law) != 1):
             raise ModelError(f"{what}: a law is a function of one argument, which shows the machine")
-        wrench = Wrench(name, self._moving_body(what, body), triple(moment, f"{what}: moment", functions=True),
-                        triple(force, f"{what}: force", functions=True), triple(at, f"{what}: at"), axes, law)
+        target = self._moving_body(what, body)
+        moments = triple(moment, f"{what}: moment", functions=True)
+        forces = triple(force, f"{what}: force", functions=True)
+        if at is None and law is None and forces == _ZERO:
+            at = _ZERO
+        wrench = Wrench(name, target, moments, forces, self._point(what, "at", target, at), axes, law)
         self._check_own(what, *wrench.moment, *wrench.force, *wrench.at)
         self._wrenches[name] = wrench
         return wrench
 
     def add_drag(self, name: str, body: str | Body, *, coefficient: Number = 0.0, area: Number = 1.0,
-                 density: Number = 1.2, at: Sequence[Number] = _ZERO, turn_linear: Number = 0.0,
+                 density: Number = 1.2, at: Sequence[Number] | None = None, turn_linear: Number = 0.0,
                  turn_quadratic: Number = 0.0, wind: Sequence[Number] = _ZERO) -> BodyDrag:
         """Drag of a body: the force ``-density coefficient area / 2 |v| v`` at the point `at` (body coordinates), v its
-        velocity through the air, and the moment ``-(turn_linear + turn_quadratic |omega|) omega``.
+        velocity through the air, and the moment ``-(turn_linear + turn_quadratic |omega|) omega``. Without `at`, as in
+        `add_wrench`.
 
         `wind` is the velocity of the air [m/s] in world axes; its entries are numbers, parameters or functions of time.
         Units: see `bellcrank.mechanism.forces.Drag`.
@@ -120,7 +146,10 @@ class ForceElements(JointForceElements):
             ("coefficient", coefficient), ("area", area), ("density", density), ("turn_linear", turn_linear),
             ("turn_quadratic", turn_quadratic))}
         drag = Drag(**numbers, wind=triple(wind, f"{what}: wind", functions=True))
-        made = BodyDrag(name, self._moving_body(what, body), triple(at, f"{what}: at"), drag)
+        target = self._moving_body(what, body)
+        if at is None and is_zero(numbers["coefficient"]):
+            at = _ZERO
+        made = BodyDrag(name, target, self._point(what, "at", target, at), drag)
         self._check_own(what, *made.at, *numbers.values(), *drag.wind)
         self._drags[name] = made
         return made
@@ -130,6 +159,15 @@ class ForceElements(JointForceElements):
         if target.index == 0:
             raise ModelError(f"{what}: the ground does not move; apply the force to a body")
         return target.index
+
+    def _point(self, what: str, label: str, body: int, at: Sequence[Number] | None) -> tuple[Number, ...]:
+        """The point of a body at which a force acts; without one, the origin of the frame, if that is the body's own."""
+        if at is not None:
+            return triple(at, f"{what}: {label}")
+        if self.in_design_position(body):
+            raise point_needed(f"{what}: {label}", self.bodies[body - 1])
+        self._at_origin.setdefault(body, f"{what}: {label}")
+        return _ZERO
 
     # -- between bodies -----------------------------------------------------------------------
     def add_spring(self, name: str, first: str | Body, second: str | Body, first_point: Sequence[Number],

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.coupling import Law1, Part, share
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 
-__all__ = ["HUGE", "LAW_ADVICE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "number", "triple",
-           "try_force", "try_law", "try_motion", "try_potential"]
+__all__ = ["HUGE", "LAW_ADVICE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "no_parameters",
+           "number", "triple", "try_force", "try_law", "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
 
@@ -80,6 +82,16 @@ def number(what: str, label: str, value: Number, least: float | None = None, *, 
     if least is not None and (value < least or (above and value == least)):
         raise ModelError(f"{what}: {label} must be {'greater than' if above else 'at least'} {least:g}, got {value:g}")
     return value
+
+
+def no_parameters(what: str, *values: Any) -> None:
+    """Refuse parameters, in lists as well, among the numbers of an axis, an angle or a rotation."""
+    for value in values:
+        if isinstance(value, Scalar):
+            raise ModelError(f"{what}: axes and orientations cannot depend on parameters yet; give numbers. Positions "
+                             "may depend on parameters")
+        if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype == object):
+            no_parameters(what, *value)
 
 
 def triple(values: Sequence[Number], what: str, functions: bool = False) -> tuple[Number, ...]:

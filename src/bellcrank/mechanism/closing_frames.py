@@ -45,9 +45,16 @@ def closing_poses(poses: tuple[Pose, Pose], free: str, rigid: bool, numbers: Seq
     What the weld then states of a body that is grasped looks the same whatever its pose, and so does what is solved.
     """
     given = poses[1] if free == "parent" else poses[0]
-    made = Pose.of_parameters(numbers[:3], IDENTITY_ROWS if rigid else numbers[3:])
-    other = Pose.of_parameters(given.position, numbers[3:]) if rigid else given
+    made = _pose_of_parameters(numbers[:3], IDENTITY_ROWS if rigid else numbers[3:])
+    other = _pose_of_parameters(given.position, numbers[3:]) if rigid else given
     return (made, other) if free == "parent" else (other, made)
+
+
+def _pose_of_parameters(position: Sequence[Number], rows: Sequence[Number]) -> Pose:
+    """A pose whose rotation matrix, by rows, may be parameters: only frames of loop closures compute with them."""
+    pose = Pose()
+    pose.position, pose.rows = tuple(position), tuple(rows)
+    return pose
 
 
 def open_poses(noted: dict[str, str], parameter: Callable[[str, float], Number], name: str, poses: tuple[Pose, Pose],

@@ -20,7 +20,7 @@ __all__ = ["fingerprint", "fingerprint_of"]
 
 #: what a mechanism keeps besides what is computed with: tables made from it, how its bodies look, and
 #: ranges that do not act
-_DERIVED = ("_graph", "_by_index", "_design", "_shapes", "_ranges")
+_DERIVED = ("_graph", "_by_index", "_design", "_at_origin", "_shapes", "_ranges")
 #: what most mechanisms have none of, and earlier versions did not know
 _SELDOM = ("_open", "_absent", "_states", "_outputs", "carriers")
 _LIBRARY = "bellcrank."

@@ -10,6 +10,7 @@ from typing import Any
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
+from bellcrank.mechanism.add_forces import point_needed
 from bellcrank.mechanism.carried_joints import Carrier
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
 from bellcrank.mechanism.closing_frames import check_poses, open_poses
@@ -271,6 +272,8 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
             if body.index and self._design.setdefault(body.index, at is not None) != (at is not None):
                 raise ModelError(f"joint {name!r}: body {body.name!r} mixes joints given `at` global points with "
                                  "joints given by poses; use one style for a body")
+            if at is not None and body.index in self._at_origin:
+                raise point_needed(self._at_origin[body.index], body)
         self._check_own(f"joint {name!r}", *(x for p in poses for x in p.position), *joint.constants())
         poses = open_poses(self._open, self.parameter, name, poses, free, closed, isinstance(joint, Weld))
         record = Connection(name, joint, first.index, second.index, *poses)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import no_parameters
 from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["IDENTITY_ROWS", "Pose"]
@@ -46,16 +47,11 @@ class Pose:
         made.position, made.rows = position, rotation
         return made
 
-    @classmethod
-    def of_parameters(cls, position: Sequence[Number], rows: Sequence[Number]) -> Pose:
-        """A pose all of whose numbers are parameters: the position, and the rotation matrix by rows."""
-        made = object.__new__(cls)
-        made.position, made.rows = tuple(position), tuple(rows)
-        return made
-
     def fixed(self, what: str) -> Pose:
         """One pose as a description keeps it."""
         if isinstance(self.rows, tuple):
+            if self.rows is not IDENTITY_ROWS:
+                no_parameters(what, self.rows)
             return self
         if np.ndim(self.position) != 1 or np.ndim(self.rows) != 2:
             raise ModelError(f"{what}: needs one pose, got those of {np.shape(self.position)[:-1]} states")
@@ -119,6 +115,7 @@ class Pose:
 
 
 def _finite_angles(*angles: float) -> None:
+    no_parameters("Pose angles", *angles)
     if not all(abs(a) < float("inf") for a in angles):
         raise ModelError(f"Pose: the angles {angles} are not finite")
 
@@ -137,6 +134,7 @@ def _position(value: Sequence[Number]) -> tuple[Number, Number, Number]:
 
 
 def _rows(value: Sequence[float] | npt.ArrayLike) -> tuple[float, ...]:
+    no_parameters("Pose rotation", value)
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):

@@ -32,7 +32,6 @@ from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_reco
 from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.simulate.whole_turns import Beginning
-from bellcrank.system.arrangements import known_closures
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -188,11 +187,9 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         states = self._states(wrenches, "reactions")
         system, q = states.system, states.q
         found = joint_reactions(states)
-        closed = [c.name for c in system.model.tree.closures]
-        if system.model.released:
+        if system.model.released:  # every topology has the joints of the whole machine, in its order
             none = np.full((*q.shape[:-1], 6), np.nan)
-            found = {**{name: wrench for name, wrench in found.items() if name not in closed},
-                     **{name: found.get(name, none) for name in known_closures(system.model)}}
+            found = {name: found.get(name, none) for name in (system.model.whole or system.model.tree).loaded_names}
         if joint is not None and joint not in found:
             raise ModelError(f"reactions: no joint called {joint!r}; there are {', '.join(found)}")
         attrs = {"units": "see component_units", "long_name": "joint reaction"}

@@ -94,6 +94,8 @@ class _Builder:
             return np.tile(np.eye(3), (len(chosen), 1, 1)), np.zeros((len(chosen), 3)), {}
         turn = np.tile(np.eye(3), (len(chosen), 1, 1))
         turned = [i for i, p in enumerate(chosen) if p.rows is not IDENTITY_ROWS]
+        for i in turned if self.parametric else ():
+            chosen[i].fixed(f"mechanism {self.mechanism.name!r}: a joint that carries a body")
         if turned:
             turn[turned] = self._gather([chosen[i].rows for i in turned], 9).reshape(-1, 3, 3)
         symbolic = {i: p.position for i, p in enumerate(chosen) if self.parametric and _has_parameter(p.position)}

@@ -31,7 +31,7 @@ _MACHINE_LAWS = {MachineForce: ("law",), AddedState: ("rate",), AddedOutput: ("l
                  HydraulicCylinder: ("opening",), DcMotor: ("voltage",), Bristle: ("capacity",),
                  RollingResistance: ("load",), TyreRate: ("tyre",)}
 #: what a mechanism keeps besides its description
-_DERIVED = ("_graph", "_by_index", "_ranges")
+_DERIVED = ("_graph", "_by_index", "_at_origin", "_ranges")
 
 
 def same_mechanism(first: Mechanism, second: Mechanism) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.checks import no_parameters
 from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
@@ -303,6 +304,7 @@ def unit_vector(value: str | Sequence[float], what: str) -> tuple[float, float, 
         if value not in AXES:
             raise ModelError(f"{what}: {value!r} is not an axis name; use one of {', '.join(AXES)} or three numbers")
         return AXES[value]
+    no_parameters(what, value)
     try:
         vector = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
