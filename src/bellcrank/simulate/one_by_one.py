@@ -43,7 +43,7 @@ def one_by_one(setup: Setup, run: Callable[..., Result], options: Mapping[str, A
             own["progress"] = lambda done, whole, k=index: progress((k * whole + done) / count, whole)
         y = setup.y0[index]
         state = (y[:system.nq], y[system.nq:], setup.start)
-        results.append(run(_single(system, batch, place), state, **own))
+        results.append(run(_single(system, batch, place), state, happened=setup.happened[index], **own))
     return _joined(setup, results)
 
 
