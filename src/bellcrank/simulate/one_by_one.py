@@ -157,7 +157,7 @@ def _account(results: list[Result]) -> dict[str, Any]:
     attrs = [r.attrs for r in results]
     out: dict[str, Any] = {name: sum(a[name] for a in attrs if name in a) for name in _SUMS
                            if any(name in a for a in attrs)}
-    out |= {name: max(a[name] for a in attrs) for name in _LARGEST if all(name in a for a in attrs)}
+    out |= {name: float(np.max([a[name] for a in attrs])) for name in _LARGEST if all(name in a for a in attrs)}
     exchange = {a.get("energy_exchange", "none") for a in attrs}
     out["energy_exchange"] = next(x for x in ("work", "losses", "none") if x in exchange)
     remarks = [(k, a["status"], a["reason"] or a["warnings"]) for k, a in enumerate(attrs)
