@@ -84,7 +84,8 @@ def written(system: bc.System, t: Any, q: Any, u: Any, tau: Any = None, file: Pa
 
 
 def assert_same(a: xarray.Dataset, b: xarray.Dataset) -> None:
-    assert set(a.variables) == set(b.variables) and a.attrs == b.attrs
+    assert set(a.variables) == set(b.variables)
+    np.testing.assert_equal(a.attrs, b.attrs)
     for name in a.variables:
         assert a[name].dims == b[name].dims and a[name].attrs == b[name].attrs, name
         assert a[name].dtype == b[name].dtype, name

@@ -113,6 +113,40 @@ def test_an_event_at_the_start_and_at_the_end() -> None:
     assert np.abs(times(result) - [2.0 / G]).max() < 1e-10
 
 
+def kick(state: bc.State, system: bc.System) -> bc.State:
+    return bc.State(state.q, state.u + 5.0, state.t)
+
+
+@pytest.mark.parametrize("scale", (1.0, 1e6))
+@pytest.mark.parametrize("stepper", (*ALL, "radau5", "numpy"))
+def test_an_event_at_the_end_of_a_run_happens_once(stepper: str, scale: float) -> None:
+    """In the run that reaches it, and not in the one that continues from its result."""
+    machine = bc.compile(drop(), backend="numpy") if stepper == "numpy" else ball()
+    options = {"stepper": "rk4" if stepper == "numpy" else stepper, "step": 0.1, "output": 0.1}
+    for function in (lambda t, q, u: scale * (t - 0.3), lambda t, q, u: scale * (u["slide"] + G * 0.3)):
+        events = [bc.Event(function, "kick", action=kick)]
+        first = machine.simulate(([1.0], [0.0]), 0.3, events=events, **options)
+        second = machine.simulate(first, 0.3, events=events, **options)
+        assert np.abs(times(first) - [0.3]).max() < 1e-12 and not len(times(second))
+        assert abs(first.u.values[-1, 0] - 5.0 + G * 0.3) < 1e-9  # the last sample is the state after it
+        whole = machine.simulate(([1.0], [0.0]), 0.6, events=events, **options)
+        assert len(times(whole)) == 1 and np.abs(final(second) - final(whole)).max() < 1e-9
+
+
+def test_what_happens_at_the_end_of_a_run() -> None:
+    clock = bc.Event(lambda t, q, u: t - 0.5, "clock", 1, "stop")
+    result = ball().simulate(([1.0], [0.0]), 0.5, events=[clock])
+    assert result.attrs["status"] == "stopped" and "clock" in result.attrs["reason"]
+    assert np.array_equal(result.time, ball().simulate(([1.0], [0.0]), 0.5).time)
+    for event in (bc.Event(lambda t, q, u: t - 0.5, "falls", -1), bc.Event(lambda t, q, u: (t - 0.5) ** 2, "touches")):
+        assert not len(times(ball().simulate(([1.0], [0.0]), 0.5, events=[event])))
+    batch = ball().simulate(([[1.0], [2.0]], [[0.0], [-G / 2.0]]), 0.5, events=[
+        bc.Event(lambda t, q, u: u["slide"] + G / 2.0, "kick", 0, kick)])  # that of the second begins there
+    assert batch.event_sample.values.tolist() == [0] and abs(batch.u.values[-1, 0, 0] - 5.0 + G / 2.0) < 1e-12
+    rest = ball().simulate(batch, 0.6, events=[bc.Event(lambda t, q, u: u["slide"] + G / 2.0, "kick", 0, kick)])
+    assert rest.event_sample.values.tolist() == [0]  # kicked above it, it comes back
+
+
 @pytest.mark.parametrize("stepper", ("rk4", "dopri5"))
 def test_events_that_never_happen(stepper: str) -> None:
     plain = ball().simulate(([1.0], [0.0]), 0.3, stepper=stepper)

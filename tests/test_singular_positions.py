@@ -6,8 +6,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import bellcrank as bc
+from bellcrank.simulate.crossing import Crossing
 
 #: what energy may be lost, per link [J]; steps of first order lose much more than that anywhere
 LIMIT, ROUGH = 1e-6, 0.03
@@ -92,3 +94,37 @@ def test_passages_do_not_depend_on_pieces_or_neighbours() -> None:
     both = system.simulate((np.stack([state.q, state.q]), np.stack([state.u, 0.9 * state.u])), 0.05, output=0.05)
     assert np.array_equal(alone.q.values[-1], often.q.values[-1])
     assert np.abs(both.q.values[-1, 0] - alone.q.values[-1]).max() < 1e-12 and both.attrs["crossings"] == 2
+
+
+def parallelogram(cells: int = 1) -> bc.Mechanism:
+    """Arms on hinges of the ground, then couplers between them: flat where all coordinates are zero."""
+    m = bc.Mechanism("parallelogram", gravity=(0.0, -9.81, 0.0))
+    rod = bc.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    for i in range(cells + 1):
+        m.add_joint(f"G{i}", bc.Revolute("z"), m.ground, m.add_body(f"arm{i}", rod), bc.Pose((float(i), 0, 0)))
+    for i in range(cells):
+        m.add_joint(f"L{i}", bc.Revolute("z"), f"arm{i}", m.add_body(f"coupler{i}", rod), bc.Pose((1.0, 0, 0)))
+        m.add_joint(f"R{i}", bc.Revolute("z"), f"coupler{i}", f"arm{i + 1}", bc.Pose((1.0, 0, 0)), bc.Pose((1.0, 0, 0)))
+    return m
+
+
+@pytest.mark.parametrize(("cells", "stepper", "speed", "duration"), (
+    (1, "radau5", -6.0, 0.6), (5, "gauss", -1.0, 0.8)))
+def test_positions_that_are_flat_at_zero(cells: int, stepper: str, speed: float, duration: float) -> None:
+    """The library's own position is next to a singular one, which says nothing of how independent constraints are in
+    general. The motion is that of a pendulum."""
+    system = bc.compile(parallelogram(cells), cut=[f"L{i}" for i in range(cells)])
+    state = system.assemble(q={"G0": 1.5}, u={"G0": speed}, guess=np.full(system.nq, 1.5))
+    result = system.simulate(state, duration, stepper=stepper, step=5e-3, output=0.05)
+    inertia, moment = (cells + 1) / 3.0 + cells, 9.81 * ((cells + 1) / 2.0 + cells)
+    exact = solve_ivp(lambda t, y: [y[1], -moment * np.cos(y[0]) / inertia], (0.0, 2.0 * duration), [1.5, speed],
+                      rtol=1e-11, atol=1e-12, t_eval=result.time.values).y[0]
+    assert result.attrs["status"] == "finished"
+    assert np.abs(result.q.values[:, 0] - exact).max() < 1e-5
+
+
+def test_a_failure_next_to_a_singular_position_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crossing, "passage", lambda *arguments: None)
+    system = machine(5)
+    with pytest.warns(bc.SimulationWarning, match="next to a singular position"):
+        system.simulate(system.assemble(q=flat(system, -1.5), u={"arm0": -5.0}), 0.05)

@@ -195,7 +195,8 @@ def _facts(result: Result, request: Request, files: list[str]) -> dict[str, Any]
             "stepper": attrs["stepper"], "status": attrs["status"], "reason": attrs["reason"],
             "duration": request.duration, "steps": attrs.get("steps"), "samples": samples, "wall_time": wall,
             "speed": done / wall if wall > 0.0 else None, "largest_loop_error": attrs["largest_loop_error"],
-            "energy_drift": attrs["energy_drift"], "energy_exchange": attrs.get("energy_exchange", "none"),
+            "energy_drift": None if np.isnan(attrs["energy_drift"]) else attrs["energy_drift"],
+            "energy_exchange": attrs.get("energy_exchange", "none"),
             "energy_change": _change(result), "warnings": attrs.get("warnings", ""), **last, "files": files}
 
 

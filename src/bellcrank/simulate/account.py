@@ -34,7 +34,8 @@ from bellcrank.topology.tree import Tree
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["DIVERGED", "DRIFT", "RESOLVED", "ROUGHLY", "Balance", "Verdict", "energy_drift", "exchange", "floor_of"]
+__all__ = ["DIVERGED", "DRIFT", "RESOLVED", "ROUGHLY", "Balance", "Verdict", "drift_attributes", "energy_drift",
+           "exchange", "floor_of"]
 
 #: a machine that nothing drives and that gains, or without losses loses, more than this share of its energy says so
 DRIFT = 1e-3
@@ -46,6 +47,9 @@ ROUGHLY = 5e-2
 DIVERGED = 10.0
 #: energies below this share of what the weight can do over the machine's size count as nothing
 RESOLVED = 1e-6
+#: why a change of energy is not an error
+_NO_DRIFT = {"work": "drives, laws, wrenches or prescribed motions do work: energy() has its change, not its error",
+             "losses": "dampers, friction or contacts dissipate energy: energy() has its change, not its error"}
 
 
 # -- what a machine can do with energy --------------------------------------------------------------
@@ -220,9 +224,10 @@ class Balance:
         put_in = np.fmax(self._work, self._peak) if works else 0.0
         return self._kinetic + self._drop + put_in + self._floor + RESOLVED * np.abs(self._potential)
 
-    def drift(self, works: bool) -> float:
-        """The largest change of energy since the start, relative to the energy there was, of all states."""
-        return float(np.max(relative(self._change, self.scale(works)), initial=0.0))
+    def drift(self) -> float:
+        """The largest change of energy since the start, relative to the energy there was, of all states: an error of
+        the integration where nothing does work or takes it."""
+        return float(np.max(relative(self._change, self.scale(False)), initial=0.0))
 
     def verdict(self, does: str, advice: str, share: float = DRIFT) -> Verdict:
         """Whether the account can be that of a machine that `does` this with energy (see `exchange`), within a share
@@ -250,6 +255,13 @@ class Balance:
         states = tuple((i, f"energy {what[0]} by {_percent(float(shares.flat[i]))} {why}")
                        for i in np.flatnonzero(over).tolist())
         return Verdict("", f"energy{some} {what[0]} by {most} {why}", states)
+
+
+def drift_attributes(account: Balance, does: str) -> dict[str, Any]:
+    """Attributes of a run about its energy; where something does work or takes it, its change is not an error."""
+    if does == "none":
+        return {"energy_drift": account.drift(), "energy_exchange": does}
+    return {"energy_drift": math.nan, "energy_exchange": does, "energy_drift_reason": _NO_DRIFT[does]}
 
 
 def _percent(share: float) -> str:

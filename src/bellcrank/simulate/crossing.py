@@ -36,6 +36,10 @@ __all__ = ["Crossing", "Passage", "at_rest", "weak"]
 
 #: constraints that have so little of their independence left cost digits: such stretches are crossed
 SHRUNK = 0.12
+#: constraints whose singular values are not farther apart are independent, whatever they are elsewhere
+_CLEAR = 0.1
+#: positions off a state that are looked at
+_ASIDE = 3
 #: what a joint may move at most on a stretch [rad or m]
 _FAR = 0.7
 #: what a joint moves on the shortest stretch out of a singular position [rad or m]
@@ -213,25 +217,37 @@ def weak(system: Machine, q: Floats, t: float) -> bool:
     """Whether some constraints are so nearly dependent that steps lose digits. Cost: O(nu^2 m)."""
     if system.plans.loops.m * system.nu > _LARGE:
         return False
-    return _strength(system, q, t) < SHRUNK * _general(system, q, t)
+    least, largest = _strengths(system, q, t)
+    return least < _CLEAR * largest and least < SHRUNK * _general(system, q, t)
 
 
-def _strength(system: Machine, q: Floats, t: float) -> float:
-    """The least singular value of the independent constraints, which is zero in singular positions."""
+def _strengths(system: Machine, q: Floats, t: float) -> tuple[float, float]:
+    """The least and the largest singular value of the independent constraints; the least is zero in singular
+    positions."""
     plans = system.plans
     free = system.model.tree.free_speeds()
     values = np.linalg.svd(plans.loops.dense(plans.loops.linearized(q, t)[1])[:, free], compute_uv=False)
-    return float(values[len(plans.reference_near(q, t).plan.kept) - 1])
+    return float(values[len(plans.reference_near(q, t).plan.kept) - 1]), float(values[0])
+
+
+def _strength(system: Machine, q: Floats, t: float) -> float:
+    return _strengths(system, q, t)[0]
 
 
 def _general(system: Machine, q: Floats, t: float) -> float:
-    """The same in a general position."""
-    place = system.plans.reference_near(q, t).q
+    """The least singular value in a general position: the largest of those of the reference, which may itself be next
+    to a singular position, and of some positions off q."""
+    plans = system.plans
+    place = plans.reference_near(q, t).q
     known: dict[bytes, float] = system.kernels.kept("strength of constraints", dict)
     key = place.tobytes()
     if key not in known:
         known[key] = _strength(system, place, t)
-    return known[key]
+    found = [known[key]]
+    for _ in range(_ASIDE):
+        q = plans.general_position(q, t)
+        found.append(_strength(system, q, t))
+    return max(found)
 
 
 def at_rest(system: Machine, y: Floats) -> str:

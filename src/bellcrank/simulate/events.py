@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -242,6 +242,15 @@ class Watch:
         for k, side in (kept or {}).items():
             if self.side[k] == 0.0:
                 self.side[k] = side
+
+    def forget(self, names: Collection[str]) -> None:
+        """Events of these names have just happened: their functions are at zero, whatever rounding says."""
+        self.side[[k for k, e in enumerate(self.events) if e.name in names]] = 0.0
+
+    def at_zero(self, t: float, q: Floats, u: Floats) -> list[int]:
+        """Events whose functions come from a side of zero and are at zero."""
+        sign = self.signs(self.values(np.array([t]), q[None], u[None])[0])
+        return [k for k in range(len(self.events)) if self.side[k] != 0.0 and sign[k] == 0.0]
 
     def crossed(self, values: Floats) -> list[int]:
         """Events whose functions have changed sides; the sides of the others are followed."""

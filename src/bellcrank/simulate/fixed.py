@@ -373,5 +373,9 @@ class FixedRun:
         trouble = trouble_ahead(self.equations.single(i), q, u, t, self.step)
         if trouble:
             return f"the step from t = {t:.6g} s gives numbers that are not finite: {trouble}; or take smaller steps"
+        if system.model.tree.looped and weak(self.equations.single(i), q, t):
+            return (f"the step from t = {t:.6g} s gives numbers that are not finite or loops that do not close: the "
+                    "machine is next to a singular position, where branches of its motion meet, and no smooth motion "
+                    "through it was found; take another step size, or stepper='dop853'")
         return (f"the step from t = {t:.6g} s gives numbers that are not finite or loops that do not close: the motion "
                 "is too fast for the step, or the machine cannot move on; take smaller steps")

@@ -17,7 +17,7 @@ from bellcrank.mechanism.fingerprint import fingerprint
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["ended", "last_state"]
+__all__ = ["ended", "happened", "last_state"]
 
 
 def last_state(system: Machine, state: Any) -> Any:
@@ -41,3 +41,15 @@ def ended(system: Machine, state: Any) -> bool:
     """Whether that is the result of a run of this machine."""
     return hasattr(state, "data_vars") and \
         state.attrs.get("mechanism_hash") == fingerprint(system.model.mechanism, fixed=True)
+
+
+def happened(state: Any, count: int) -> tuple[frozenset[str], ...]:
+    """Names of the events that happened at the very end of the result given, for each of its states: they do not happen
+    again at the start of the run that continues it."""
+    if not (hasattr(state, "data_vars") and "event_time" in state and "event" in state["event_time"].dims):
+        return (frozenset(),) * count
+    end = float(np.max(state["time"].values))
+    last = np.abs(state["event_time"].values - end) <= 1e-12 * max(1.0, abs(end))
+    names = state["event_name"].values
+    sample = state["event_sample"].values if "event_sample" in state else np.zeros(len(last), dtype=int)
+    return tuple(frozenset(map(str, names[last & ((sample == k) | (sample < 0))])) for k in range(count))

@@ -301,6 +301,8 @@ def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
             if name in _JSON and not isinstance(json.loads(plain), dict):
                 raise ValueError(f"the attribute {name!r} is damaged")
             out[name] = plain.rstrip(" ") if name in _TEXTS else plain
+    if out.get("energy_exchange", "none") != "none":
+        out["energy_drift"] = math.nan
     return out
 
 

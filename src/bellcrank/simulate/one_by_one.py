@@ -43,7 +43,7 @@ def one_by_one(setup: Setup, run: Callable[..., Result], options: Mapping[str, A
             own["progress"] = lambda done, whole, k=index: progress((k * whole + done) / count, whole)
         y = setup.y0[index]
         state = (y[:system.nq], y[system.nq:], setup.start)
-        results.append(run(_single(system, batch, place), state, **own))
+        results.append(run(_single(system, batch, place), state, happened=setup.happened[index], **own))
     return _joined(setup, results)
 
 
@@ -157,7 +157,7 @@ def _account(results: list[Result]) -> dict[str, Any]:
     attrs = [r.attrs for r in results]
     out: dict[str, Any] = {name: sum(a[name] for a in attrs if name in a) for name in _SUMS
                            if any(name in a for a in attrs)}
-    out |= {name: max(a[name] for a in attrs) for name in _LARGEST if all(name in a for a in attrs)}
+    out |= {name: float(np.max([a[name] for a in attrs])) for name in _LARGEST if all(name in a for a in attrs)}
     exchange = {a.get("energy_exchange", "none") for a in attrs}
     out["energy_exchange"] = next(x for x in ("work", "losses", "none") if x in exchange)
     remarks = [(k, a["status"], a["reason"] or a["warnings"]) for k, a in enumerate(attrs)

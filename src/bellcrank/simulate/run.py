@@ -12,6 +12,7 @@ import time as clock
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,8 +71,9 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
              file: str | os.PathLike[str] | None = None, progress: Progress | None = None,
              threads: int | None = None, closing: str = "position", sensitivities: Sequence[str] = (),
-             streamed: Laws | None = None) -> Result:
-    """See `System.simulate`; `streamed` are outputs that go to the file with the samples."""
+             streamed: Laws | None = None, happened: frozenset[str] | None = None) -> Result:
+    """See `System.simulate`; `streamed` are outputs that go to the file with the samples, `happened` names events that
+    happened at the start."""
     if isinstance(sensitivities, str):
         raise ModelError(f"simulate: sensitivities is a list of names; write [{sensitivities!r}]")
     elsewhere = foreign_to(system.kernels)
@@ -79,6 +81,7 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
         state, tau, wrenches = (to_numpy(elsewhere, x, []) for x in (state, tau, wrenches))
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
                      threads, file, closing)
+    setup = setup if happened is None else replace(setup, happened=(happened,))
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
     if sensitivities:
@@ -203,6 +206,7 @@ class _Run:
                       self.setup.beginning)
         if watch.events:
             watch.begin(course.time, *self.one(course))
+            watch.forget(self.setup.happened[0])
         self.settle(course, watch)
         begun = clock.perf_counter()
         while not course.finished:
@@ -324,7 +328,17 @@ class _Run:
                     return stop
                 for j in together:
                     watch.passed(j)
-        return self.write(course, piece)
+        at_end = self.at_end(course, watch, piece) if course.finished and n == len(piece.points) > 1 else None
+        return self.write(course, piece) if at_end is None else at_end
+
+    def at_end(self, course: Course, watch: Watch, piece: Piece) -> str | None:
+        """Act on events whose functions reach zero exactly at the end of the run, and would go on to the other side;
+        None if they change nothing."""
+        s, t = len(piece.points) - 2, float(piece.point_times[-1])
+        state = State(*self.one(course), t)
+        reached = [k for k in watch.at_zero(t, state.q, state.u) if watch.wanted(k)]
+        events = [k for k in reached if self.side_after(course, watch, k, state, watch.side[k]) != watch.side[k]]
+        return self.act(course, watch, piece, events, t, s, 1.0) if events else None
 
     def act(self, course: Course, watch: Watch, piece: Piece, events: list[int], t: float, s: int, part: float
             ) -> str | None:
@@ -380,8 +394,12 @@ class _Run:
         course.replace_system(self.machine.system)
         course.restart(state)
         if kept is not None:
-            sides = {k: side_after(course, watch, k, state, side, self.setup.step or 1e-3) for k, side in kept.items()}
+            sides = {k: self.side_after(course, watch, k, state, side) for k, side in kept.items()}
             watch.begin(state.t, state.q, state.u, sides)
+
+    def side_after(self, course: Course, watch: Watch, k: int, state: State, side: float) -> float:
+        """On which side of zero a function at zero will be next."""
+        return side_after(course, watch, k, state, side, self.setup.step or 1e-3)
 
     def sample(self, course: Course, state: State) -> None:
         """The state at an event is a sample of its own."""

@@ -20,7 +20,7 @@ from bellcrank.simulate.control import Drive, drive_of, force_rows, on_bodies, w
 from bellcrank.simulate.early import begin_code
 from bellcrank.simulate.events import Change, Event, Watch
 from bellcrank.simulate.external import SCIPY, SUNDIALS
-from bellcrank.simulate.going_on import ended, last_state
+from bellcrank.simulate.going_on import ended, happened, last_state
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
@@ -60,6 +60,8 @@ class Setup:
     closing: str = "position"  #: what steps close of the loops: see `CLOSING`
     cuts: tuple[str, ...] = ()  #: joints that close loops whose forces follow those of the tree in `tau`
     beginning: Beginning | None = None  #: from which angles of joints that close loops go on
+    #: of every state, names of events that happened at the start, at the end of the run that is continued
+    happened: tuple[frozenset[str], ...] = (frozenset(),)
 
     @property
     def count(self) -> int:
@@ -132,7 +134,8 @@ class Setup:
             raise ModelError("simulate: give control or tau, not both")
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
                      force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
-                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts)
+                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts,
+                     happened=happened(state, len(q)))
         made.holds()
         begin_code(system, kind, len(q), made.samples)
         made = replace(made, y0=made.closed()).begun()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
-from bellcrank.simulate.account import DRIFT, Balance, exchange, floor_of
+from bellcrank.simulate.account import DRIFT, Balance, drift_attributes, exchange, floor_of
 from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import (
@@ -294,8 +294,7 @@ class Writer:
             self._notes["warnings"] = "; ".join(told)
         late = {"wall_time": time.perf_counter() - self._start,
                 "largest_loop_error": self._balance.largest_loop_error,
-                "energy_drift": self._balance.drift(does == "work"), "energy_exchange": does,
-                **self._notes, "status": status, "reason": reason}
+                **drift_attributes(self._balance, does), **self._notes, "status": status, "reason": reason}
         if self._growing is None or place is None:
             result = self._in_memory(late)
         else:

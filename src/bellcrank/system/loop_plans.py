@@ -280,7 +280,7 @@ class LoopPlans:
     def _make_reference(self, q: Floats, t: float) -> Reference:
         """Plan near a closed position, away from what is special about it."""
         held, nu = self.model.prescribed_mask(), self.tree.nu
-        general = self._general_position(q, held, t)
+        general = self.general_position(q, t)
         best = self._make_plan(self.loops, general, t, self._preferred)
         floors = np.zeros(self.loops.m)
         for plan in self._wanted:
@@ -314,9 +314,9 @@ class LoopPlans:
                 rows[i + 1:] -= np.outer(rows[i + 1:, v] / rows[i, v], rows[i])
         return True
 
-    def _general_position(self, q: Floats, held: npt.NDArray[np.bool_], t: float) -> Floats:
+    def general_position(self, q: Floats, t: float) -> Floats:
         """A closed position some way off another."""
-        nu, usual = self.tree.nu, self.configuration.usual
+        nu, usual, held = self.tree.nu, self.configuration.usual, self.model.prescribed_mask()
         rng, target = np.random.default_rng(0), Target(held, 1.0 / usual)
         wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu) * usual), target, t)
         if self.tree.rheonomic:  # what laws of time cause is no freedom
