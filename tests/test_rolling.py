@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.analyze.minimal import Chart
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.spatial import Vector
 from c_library import COMPILER, exported
@@ -337,14 +338,170 @@ def test_bad_input() -> None:
             make()
 
 
-def test_moving_machines_that_roll_are_not_linearized() -> None:
-    system = bc.compile(disk())
-    with pytest.raises(bc.NotYetError, match="'floor'"):
-        bc.analyze.linearize(system, moving(system))
+# -- derivatives and linear models -----------------------------------------------------------------------------------
+def sloped(f: object, n: int, h: float = 1e-4) -> np.ndarray:
+    """Derivatives of a function of n numbers at zero, by differences of order four."""
+    return np.stack([(8.0 * (f(h * e) - f(-h * e)) - f(2 * h * e) + f(-2 * h * e)) / (12.0 * h) for e in np.eye(n)], -1)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_closed_derivatives_by_differences(name: str) -> None:
+    """Columns by q displace a speed that can be chosen, the independent speeds kept, with loops closed and no slip."""
+    system = bc.compile(MACHINES[name](), backend="numpy")
+    state, rng = moving(system), np.random.default_rng(3)
+    tau, named = rng.normal(size=system.nu), list(system.speed_names)
+    found = system.derivatives("forward_dynamics", state, tau, by=("q", "u"))
+    placed, independent = ([named.index(x) for x in found.columns[by]] for by in "qu")
+    slip = int((~system.plans.loops.on_positions[list(system.plans.general().kept)]).sum())
+    assert len(independent) == system.dof
+    assert len(placed) == system.dof + slip
+    chart = Chart.at(system, state.q, state.t, wanted=placed)
+
+    def there(z: np.ndarray, v: np.ndarray) -> np.ndarray:
+        q = chart.displaced(z[None])[0][0]
+        return system.forward_dynamics(q, chart.speeds(q, state.u[independent] + v), tau)
+
+    still = np.zeros(len(placed)), np.zeros(len(independent))
+    by_q, by_u = (sloped(lambda z: there(z, still[1]), len(placed)), sloped(lambda v: there(still[0], v), system.dof))
+    assert np.abs(found["q"] - by_q).max() < 1e-9 * (1.0 + np.abs(by_q).max())
+    assert np.abs(found["u"] - by_u).max() < 1e-9 * (1.0 + np.abs(by_u).max())
+    weights = rng.normal(size=system.nu)
+    back = system.derivatives("forward_dynamics", state, tau, by=("q", "u"), weights=weights)
+    assert np.abs(back["q"] - weights @ found["q"]).max() < 1e-11 * (1.0 + np.abs(by_q).max())
+
+
+@pytest.mark.parametrize("name", ("disk", "robot"))
+def test_closed_derivatives_of_needed_forces(name: str) -> None:
+    """Forces that the independent joints need for a motion that neither opens loops nor slips."""
+    system = bc.compile(MACHINES[name](), backend="numpy")
+    state = moving(system)
+    udot = system.forward_dynamics(state, np.random.default_rng(3).normal(size=system.nu))
+    found = system.derivatives("inverse_dynamics", state, udot, by=("q", "udot"))
+    placed, independent = ([list(system.speed_names).index(x) for x in found.columns[by]] for by in ("q", "udot"))
+    chart = Chart.at(system, state.q, state.t, wanted=placed)
+
+    def there(z: np.ndarray) -> np.ndarray:
+        q = chart.displaced(z[None])[0][0]
+        u = chart.speeds(q, state.u[independent])
+        return system.inverse_dynamics(q, u, chart.closer.accelerations(q, u, udot))
+
+    expected = sloped(there, len(placed))
+    assert np.abs(found["q"] - expected).max() < 1e-8 * (1.0 + np.abs(expected).max())
+
+
+def test_directions_that_do_not_determine_the_motion_are_refused() -> None:
+    """Across its blade a sleigh cannot move, so that nothing changes with that speed alone."""
+    system = bc.compile(sleigh(), backend="numpy")
+    state = system.assemble(guess={"ice": [0.0, 0.0, 0.5 * np.pi]}, u={"ice": [0.0, 0.3, 0.7]})
+    with pytest.raises(bc.SingularError, match=r"ice\.x, ice\.angle do not determine"):
+        system.derivatives("forward_dynamics", state, by="q")
+    assert np.isfinite(bc.analyze.linearize(system, state).A).all()
+
+
+def coin() -> bc.Mechanism:
+    """A disk by place, yaw, lean and spin: carriers do not spin, so that steady motions are steady in coordinates."""
+    m = bc.Mechanism("coin", gravity=(0.0, 0.0, -G))
+    for name in ("track", "lift", "carrier"):
+        m.add_body(name, bc.Inertia())
+    m.add_body("disk", bc.Inertia(M, (0, 0, 0), (M * R * R / 4, M * R * R / 2, M * R * R / 4)))
+    m.add_joint("place", bc.Planar("z"), m.ground, "track")
+    m.add_joint("height", bc.Prismatic("z"), "track", "lift")
+    m.add_joint("lean", bc.Revolute("x"), "lift", "carrier")
+    m.add_joint("spin", bc.Revolute("y"), "carrier", "disk")
+    m.add_constraint("floor", bc.RollingDisk(R), m.ground, "disk")
+    return m
+
+
+@pytest.mark.parametrize("share", (0.0, 0.9, 1.1))
+def test_upright_disk_at_speed(share: float) -> None:
+    """A rolling disk is stable above w^2 = A m g r / (C (C + m r^2)), which is g / (3 r) of a thin one:
+    (A + m r^2) l^2 = m g r - C (C + m r^2) w^2 / A."""
+    a, c, arm = M * R * R / 4, M * R * R / 2, M * R * R
+    spin = share * np.sqrt(G / (3.0 * R))
+    system = bc.compile(coin(), backend="numpy")
+    state = system.assemble(guess={"height": R}, u={"spin": spin, "place": [spin * R, 0, 0], "lean": 0.0})
+    model = bc.analyze.linearize(system, state)
+    assert len(model.states) == 5 + 3
+    assert model.error == 0.0
+    rate = np.sqrt((M * G * R - c * (c + arm) * spin**2 / a) / (a + arm) + 0j)
+    values = model.eigenvalues[np.argsort(np.abs(model.eigenvalues))]
+    assert np.abs(values[:6]).max() < 1e-6
+    assert np.abs(np.sort_complex(values[6:]) - np.sort_complex([rate, -rate])).max() < 1e-12
+    found = bc.analyze.modes(system, state, damped=True)
+    assert found.unstable.any() == (share < 1.0)
+
+
+def test_disk_on_a_circle_and_other_coordinates() -> None:
+    """Small motions about a steady circle, with the lean a, the turn W and the spin n: from (A + m r^2) a'' =
+    A W^2 sin a cos a - (C + m r^2) n W sin a - m g r cos a, A sin a W' = (C n - 2 A W cos a) a' and
+    (C + m r^2) n' = m r^2 W a' sin a. Displacements may be named in any order; those not named are chosen."""
+    system = bc.compile(coin(), backend="numpy")
+    lean, turn = 1.2, 4.0
+    s, c, a, b, arm = np.sin(lean), np.cos(lean), M * R * R / 4, M * R * R / 2, M * R * R
+    q, _, radius = steady(lean, turn)
+    spin = radius * turn / R
+    stiff = a * turn**2 * (c * c - s * s) - (b + arm) * spin * turn * c + M * G * R * s + (
+        2 * a * turn * c - (b + arm) * spin) * (b * spin - 2 * a * turn * c) / a - arm * (turn * s)**2
+    rate = np.sqrt(-stiff / (a + arm))
+    state = system.assemble(guess={"lean": 0.5 * np.pi - lean, "height": q[6]}, u={
+        "lean": 0.0, "spin": spin - turn * c, "place.angle": turn})
+    for names in (None, ["lean", "spin", "place.angle"], ["place.angle", "lean", "spin", "place.x"],
+                  ["spin", "place.angle", "lean", "place.x", "place.y"]):
+        model = bc.analyze.linearize(system, state, coordinates=names)
+        assert np.abs(model.rate[5:]).max() < 1e-12
+        values = np.sort(np.abs(model.eigenvalues))
+        assert values[5] < 1e-5
+        assert np.abs(values[6:] - rate).max() < 1e-12
+    with pytest.raises(bc.ModelError, match="3 speeds"):
+        bc.analyze.linearize(system, state, coordinates=["lean"])
+    with pytest.raises(bc.ModelError, match="displacements of 5"):
+        bc.analyze.linearize(system, state, coordinates=["lean", "spin", "place", "height"])
+    several = bc.analyze.linearize(system, (np.stack([state.q] * 2), np.stack([state.u] * 2)))
+    assert several.A.shape == (2, 8, 8)
+
+
+@pytest.mark.parametrize("name", ("sleigh", "robot", "driven"))
+def test_linear_models_of_moving_machines(name: str) -> None:
+    """xdot = rate + A x in coordinates that are numbers: differences of (u, udot) over closed states; outputs too."""
+    machine = robot() if name == "robot" else sleigh()
+    if name == "driven":
+        machine = robot()
+        machine.prescribe("motor", lambda t: 0.3 * bc.math.sin(2.0 * t))
+    system = bc.compile(machine, backend="numpy")
+    state = system.assemble(guess=moving(system), u=np.random.default_rng(1).normal(size=system.nu), t=0.2)
+    model = bc.analyze.linearize(system, state)
+    placed, independent = list(model.chart.placed), list(model.chart.independent)
+
+    def rate(x: np.ndarray) -> np.ndarray:
+        q, u, t = model.nearby(x)
+        return np.concatenate([u[placed], system.forward_dynamics(q, u, t=t)[independent], q, u])
+
+    expected = sloped(rate, len(model.states))
+    found = np.vstack([model.A, model.C])
+    assert np.abs(found - expected).max() < 1e-9 * (1.0 + np.abs(expected).max())
+    assert np.abs(rate(np.zeros(len(model.states)))[:len(model.A)] - model.rate).max() < 1e-11
+
+
+def test_large_machines_that_roll() -> None:
+    """Rolled into loops: linear models by differences, and what derivatives are not to be had is said."""
+    small, large = (bc.compile(robot(), schedule=schedule) for schedule in ("unrolled", "rolled"))
+    state = moving(small)
+    models = [bc.analyze.linearize(system, state) for system in (small, large)]
+    assert models[0].states == models[1].states
+    assert np.abs(models[0].A - models[1].A).max() < 1e-7 * np.abs(models[0].A).max()
+    with pytest.raises(bc.NotYetError, match="rolling or knife edges"):
+        large.derivatives("forward_dynamics", state, by="q")
+
+
+def test_machines_that_roll_at_rest() -> None:
+    system = bc.compile(disk(), backend="numpy")
     upright = system.assemble(guess=[1, 0, 0, 0, 0, 0, R])
     model = bc.analyze.linearize(system, upright)  # an upright disk at rest falls like an inverted pendulum
     rate = np.sqrt(M * G * R / (M * R * R / 4 + M * R * R))
-    assert abs(np.abs(model.eigenvalues.real).max() - rate) < 1e-8
+    assert abs(np.abs(model.eigenvalues.real).max() - rate) < 1e-12
+    moving_on = system.assemble(guess=upright, u=[0, 5.0, 0, 5.0 * R, 0, 0])
+    with pytest.raises(bc.StateError, match="damped=True"):
+        bc.analyze.modes(system, moving_on)
 
 
 def test_walks_over_positions_say_what_rolling_is_not() -> None:

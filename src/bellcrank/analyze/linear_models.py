@@ -1,9 +1,14 @@
 """Linear models about a state: minimal coordinates on the closed manifold, named states, inputs and outputs.
 
-States are x = [z; v]: small displacements z of the independent speeds, with the loops closed again, and deviations v
-of those speeds. About a state that moves, z and v are deviations from the motion through it at that instant, as the
-variational equations have them; rotations of ball and free joints are rotation vectors in child axes, so that
-``zdot = v - omega x z``.
+States are x = [z; v]: small displacements z, with the loops closed again, and deviations v of the independent speeds.
+About a state that moves, z and v are deviations from the motion through it at that instant, as the variational
+equations have them; rotations of ball and free joints are rotation vectors in child axes. With all displacements P z,
+all speeds u(z, v) and T what turning axes contribute,
+
+    zdot = du/dz z + N v - T P z,    of the entries of z
+
+Displacements are those of the independent speeds, of which du/dz is zero and N one, unless constraints bind speeds
+alone (rolling, knife edges). These restrict no displacement: z is longer than v then, and follows it by rolling.
 """
 
 from __future__ import annotations
@@ -50,7 +55,7 @@ class LinearModel:
     B: Floats
     C: Floats
     D: Floats
-    states: tuple[str, ...]  #: independent coordinates, then their rates ("A", "A.rate")
+    states: tuple[str, ...]  #: coordinates, then rates of the independent ones ("A", "A.rate")
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     state: State  #: what the model is about
@@ -70,23 +75,31 @@ class LinearModel:
     @property
     def shapes(self) -> Floats:
         """N with u = N v: what all speeds of the machine do for those of the model, shape (nu, k)."""
-        basis = self.chart.basis(self.chart.q)
-        return basis if self.wide is None else basis[self.wide.in_u]
+        return self._own(self.chart.basis(self.chart.q))
+
+    @property
+    def displacements(self) -> Floats:
+        """P: how all joints move for displacements z of the model, one row for every speed, shape (nu, p)."""
+        return self._own(self.chart.displacements(self.chart.q))
+
+    def _own(self, motions: Floats) -> Floats:
+        """Rows of the machine's own speeds."""
+        return motions if self.wide is None else motions[self.wide.in_u]
 
     def nearby(self, x: npt.ArrayLike) -> State:
         """The closed state of the machine that x stands for."""
-        k = len(self.chart.independent)
+        p, k = len(self.chart.placed), len(self.chart.independent)
         given = flat("x", x, len(self.states), "displacements, then rates")
         if given.ndim != 1:
             raise StateError(f"nearby: one x at a time, got shape {given.shape}")
         if self.kept:
-            some, given = given, np.zeros(2 * k)
+            some, given = given, np.zeros(p + k)
             given[list(self.kept)] = some
-        q, left = self.chart.positions(given[None, :k])
+        q, left = self.chart.displaced(given[None, :p])
         if left[0] > CLOSED:
             raise StateError("nearby: the loops do not close there; take a smaller x")
         trim = self.state if self.wide is None else self.wide.widened(self.state)
-        speeds = self.chart.speeds(q[0], trim.u[list(self.chart.independent)] + given[k:])
+        speeds = self.chart.speeds(q[0], trim.u[list(self.chart.independent)] + given[p:])
         found = State(q[0], speeds, self.state.t)
         return found if self.wide is None else self.wide.narrow(found)
 
@@ -126,13 +139,19 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
 
     `coordinates` names the independent joints, those at which a loop is cut included; they are chosen if not given: the
     actuated ones, or those that the machine has if nobody says where to cut it, where they are well conditioned. About
-    an equilibrium, and along steady motions, eigenvalues and responses are the same in all coordinates; about another
-    state that moves they are those of deviations in these coordinates and in no others. Leading axes of the state are a
-    batch of models with the same coordinates, those of its first state (see `StateBatch`): ``models.A`` has shape
+    an equilibrium, and along motions that are steady in these coordinates, eigenvalues and responses are the same in
+    all of them; about another state that moves they are those of deviations in these coordinates and in no others. (A
+    wheel that spins in a `Free` joint is such a state: give its spin a joint of its own.) Leading axes of the state are
+    a batch of models with the same coordinates, those of its first state (see `StateBatch`): ``models.A`` has shape
     (..., 2 k, 2 k).
 
-    Derivatives are exact (`System.derivatives`). Outputs that are functions of users, and machines that are too large
-    or roll, are differentiated by extrapolated differences, accurate to about 1e-10 relative to the largest entry of a
+    Machines that roll without slip or have knife edges have p > k coordinates that can be chosen, and k = `dof`
+    independent speeds: ``model.A`` has shape (p + k, p + k), its states are p displacements, those of the independent
+    speeds first, and k rates. `coordinates` may then name up to p, of which k serve as independent speeds: the first
+    ones if they are well conditioned, else the best.
+
+    Derivatives are exact (`System.derivatives`). Outputs that are functions of users, and machines that are too large,
+    are differentiated by extrapolated differences, accurate to about 1e-10 relative to the largest entry of a
     column (`LinearModel.error` estimates it), in about 60 k evaluations of the forward dynamics for k degrees of
     freedom and 24 k closings.
 
@@ -147,6 +166,9 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     kept = KeptJoints.of(system, tau, _cut_outputs(system, outputs), names)
     machine = system if kept is None else kept.wide
     forces, wanted = force_arrays(machine, tau), driven_entries(machine, names, "linearize")
+    if each.size:  # which of them are independent is for all states alike
+        first: State = each.item(0) if kept is None else kept.widened(each.item(0))
+        wanted = list(Chart.at(machine, first.q, first.t, wanted=wanted).placed)
     if not each.ndim:
         return without_integrals(model_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
     every = np.broadcast_to(forces, (*each.shape, machine.nu))
@@ -201,55 +223,46 @@ def _cut_outputs(system: System, outputs: Outputs) -> list[str]:
 def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[str] | None, outputs: Outputs,
                  wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
     """The model about one of so many states. See `linearize`."""
-    _refuse_rolling(system, trim)
     chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
-    entries = list(chart.independent)
+    entries, placed = list(chart.independent), list(chart.placed)
     drives = ModelInputs.read(system, trim, inputs, entries)
     wanted_outputs = ModelOutputs.read(system, outputs)
     flow = Flow(system, chart, trim, force, wrenches, wanted_outputs)
-    k, nu, basis = len(entries), system.nu, chart.basis(trim.q)
-    by_place, by_speed, by_force, error = _slopes(flow, drives, states)
-    transport = 0.0 - (_transport(system, trim.u) @ basis)[entries]
-    a = np.block([[transport, np.eye(k)], [by_place[entries], by_speed[entries]]])
-    b = np.vstack([np.zeros((k, len(drives.names))), by_force[entries]])
+    k, nu, follow = len(entries), system.nu, chart.basis(trim.q)[placed]
+    by_place, by_speed, by_force, rates, error = _slopes(flow, drives, states)
+    turning = rates[placed] - (_transport(system, trim.u) @ chart.displacements(trim.q))[placed]
+    a = np.block([[turning, follow], [by_place[entries], by_speed[entries]]])
+    b = np.vstack([np.zeros((len(placed), len(drives.names))), by_force[entries]])
     base = flow(trim.q[None], trim.u[None], force, None)[0]
     return LinearModel(
         a, b, np.hstack([by_place[nu:], by_speed[nu:]]), by_force[nu:],
-        chart.labels + tuple(f"{n}.rate" for n in chart.labels), drives.names, wanted_outputs.names(trim), trim,
-        np.concatenate([trim.u[entries], base[:nu][entries]]), base[nu:], error, chart)
+        chart.labels + tuple(f"{n}.rate" for n in chart.labels[:k]), drives.names, wanted_outputs.names(trim), trim,
+        np.concatenate([trim.u[placed], base[:nu][entries]]), base[nu:], error, chart)
 
 
 def without_integrals(model: LinearModel) -> LinearModel:
     """The model without the integrals of states of elements, but for those that a law or an output looks at."""
-    system, entries = model.chart.system, model.chart.independent
-    own, k = set(state_entries(system)), len(entries)
+    system, entries = model.chart.system, model.chart.placed
+    own, p = set(state_entries(system)), len(entries)
     idle = {i for i, v in enumerate(entries) if v in own and not model.A[:, i].any() and not model.C[:, i].any()}
     if not idle:
         return model
-    kept = [i for i in range(2 * k) if i not in idle]
-    names = [model.states[i].removesuffix(".rate") if i - k in idle else model.states[i] for i in kept]
+    kept = [i for i in range(len(model.A)) if i not in idle]
+    names = [model.states[i].removesuffix(".rate") if i - p in idle else model.states[i] for i in kept]
     return replace(model, A=model.A[np.ix_(kept, kept)], B=model.B[kept], C=model.C[:, kept], states=tuple(names),
                    rate=model.rate[kept], kept=tuple(kept))
 
 
-def _refuse_rolling(system: System, trim: State) -> None:
-    """Moving machines that roll have more coordinates than independent speeds, which such a model does not have."""
-    names = [c.name for c in system.model.tree.closures if c.nonholonomic]
-    if names and np.abs(np.delete(trim.u, state_entries(system))).max(initial=0.0) > 0.0:
-        raise NotYetError(f"linearize: {system.model.name!r} moves, and {', '.join(map(repr, names[:4]))} bind its "
-                          "speeds alone (rolling, knife edges): it has more coordinates than speeds; linearize it at "
-                          "rest, or simulate it from neighbouring states")
-
-
-def _slopes(flow: Flow, drives: ModelInputs, states: int) -> tuple[Floats, Floats, Floats, float]:
-    """The derivatives of [udot; outputs] by coordinates, speeds and inputs, and the error of what is not exact: outputs
-    that are functions of users, and all of machines that cannot be differentiated."""
+def _slopes(flow: Flow, drives: ModelInputs, states: int) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """The derivatives of [udot; outputs] by coordinates, speeds and inputs, those of all speeds by coordinates, and the
+    error of what is not exact: outputs that are functions of users, and all of machines that cannot be
+    differentiated."""
     system, trim, nu = flow.system, flow.trim, flow.system.nu
     loaded = bool(drives.wrenches.any())
     loads = np.zeros((len(system.body_names), 6)) if flow.wrenches is None and loaded else flow.wrenches
     try:
-        exact = forward_slopes_at(system.plans, trim.q, trim.u, flow.tau, loads, trim.t, flow.chart.independent,
-                                  ("tau", "wrenches") if loaded else ("tau",), states)
+        exact = forward_slopes_at(system.plans, trim.q, trim.u, flow.tau, loads, trim.t, flow.chart.placed,
+                                  flow.chart.independent, ("tau", "wrenches") if loaded else ("tau",), states)
     except NotYetError:
         return _by_differences(flow, drives)
     by_force = exact.matrices["tau"] @ drives.forces.T
@@ -257,26 +270,28 @@ def _slopes(flow: Flow, drives: ModelInputs, states: int) -> tuple[Floats, Float
         by_force = by_force + exact.matrices["wrenches"] @ drives.wrenches.reshape(len(drives.names), -1).T
     parts = exact.matrices["q"], exact.matrices["u"], by_force
     if flow.observed.functions:
-        *rest, error = _by_differences(flow, drives)
+        *rest, _, error = _by_differences(flow, drives)
         outputs = tuple(x[nu:] for x in rest)
     else:
         outputs, error = flow.observed.slopes(flow, exact, by_force), 0.0
     by_place, by_speed, by_input = (np.vstack(pair) for pair in zip(parts, outputs, strict=True))
-    return by_place, by_speed, by_input, error
+    return by_place, by_speed, by_input, exact.speeds[0], error
 
 
-def _by_differences(flow: Flow, drives: ModelInputs) -> tuple[Floats, Floats, Floats, float]:
+def _by_differences(flow: Flow, drives: ModelInputs) -> tuple[Floats, Floats, Floats, Floats, float]:
     """The same by extrapolated differences."""
     system, chart, trim = flow.system, flow.chart, flow.trim
-    entries, labels = list(chart.independent), chart.labels
+    k, labels = len(chart.independent), chart.labels
     lengths = length_scale(system, trim.q, trim.t)
     units = layout_of(system, ()).speed_units
-    quick = np.array([1.0 if units[v] == "rad/s" else lengths for v in entries])
+    quick = np.array([1.0 if units[v] == "rad/s" else lengths for v in chart.placed])
     by_place, place_error = derivative(flow.displaced, 0.1 * quick, flow.groups, levels=12, names=labels)
-    quick = quick * np.maximum(1.0, np.abs(trim.u[entries]))
-    by_speed, speed_error = derivative(flow.quickened, quick, flow.groups, levels=16, names=labels)
+    rates, _ = derivative(flow.following, 0.1 * quick, [slice(0, system.nu)], levels=12, names=labels) \
+        if len(quick) > k else (np.zeros((system.nu, k)), 0.0)
+    quick = quick[:k] * np.maximum(1.0, np.abs(trim.u[list(chart.independent)]))
+    by_speed, speed_error = derivative(flow.quickened, quick, flow.groups, levels=16, names=labels[:k])
     error = _relative((by_place, place_error), (by_speed, speed_error), groups=flow.groups)
-    return by_place, by_speed, drives.response(flow), error
+    return by_place, by_speed, drives.response(flow), rates, error
 
 
 def _relative(*parts: tuple[Floats, Floats], groups: Sequence[slice]) -> float:

@@ -7,7 +7,7 @@ adds local minimal coordinates about one position. Cost per state: O(nu m^2), by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,16 +31,22 @@ __all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entr
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
+#: and below this they are none
+_NONE = 1e-6
+#: how much smaller the part of others must be for speeds that are a last choice
+_LAST = 0.1
 
 
 class GivenSpeeds:
-    """A machine in which the speeds in `given` (and prescribed ones) are what they are; loops determine the others."""
+    """A machine in which the speeds in `given` (and prescribed ones) are what they are; loops determine the others.
+    With `slipping`, constraints on speeds alone (rolling, knife edges) are not looked at: as displacements are, which
+    they do not restrict."""
 
-    def __init__(self, system: System, given: Iterable[int]) -> None:
+    def __init__(self, system: System, given: Iterable[int], slipping: bool = False) -> None:
         if system.model.batched:
             raise ModelError(f"{system.model.name!r} has arrays of parameters: analyze one machine at a time, with one "
                              "value for each")
-        self.system = system
+        self.system, self.slipping = system, slipping
         mask = system.model.prescribed_mask()
         mask[list(given)] = True
         self.target = Target(mask, np.ones(system.nu))
@@ -85,7 +91,7 @@ class GivenSpeeds:
 
     def inverse(self, q: Floats, t: npt.ArrayLike) -> Floats:
         """Pseudo-inverse of the Jacobian of the solved speeds, shape (..., solved, constraints)."""
-        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target, speeds=True)
+        u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target, speeds=not self.slipping)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
         return np.asarray((np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2))
@@ -121,28 +127,43 @@ class GivenSpeeds:
 
 @dataclass(frozen=True)
 class Chart:
-    """Local minimal coordinates z about a closed position: displacements of the `independent` speeds; z = 0 there."""
+    """Local minimal coordinates about a closed position: displacements z of the speeds `placed`, zero there, and the
+    rates of those that are `independent`, which come first among them. Both are the same but for constraints on speeds
+    alone (rolling, knife edges), which restrict no displacement."""
 
     system: System
     q: Floats
     t: float
     independent: tuple[int, ...]
-    closer: GivenSpeeds
+    placed: tuple[int, ...]
+    closer: GivenSpeeds  #: of speeds
+    places: GivenSpeeds  #: of displacements
 
     @classmethod
     def at(cls, system: System, q: Floats, t: float, *, held: Sequence[int] = (), wanted: Sequence[int] | None = None
            ) -> Chart:
         """The chart at one closed position; speeds `held` do not move. Raises where the machine is singular."""
         chosen = independent_speeds(system, q, t, held, wanted)
-        return cls(system, q, t, tuple(chosen), GivenSpeeds(system, [*chosen, *held]))
+        placed = placed_speeds(system, q, t, chosen, held, wanted or ())
+        closer = GivenSpeeds(system, [*chosen, *held])
+        return cls(system, q, t, tuple(chosen), tuple(placed), closer,
+                   closer if placed == chosen else GivenSpeeds(system, [*placed, *held], slipping=True))
 
-    def positions(self, z: Floats, *, iterations: int = 25) -> tuple[Floats, Floats]:
-        """Closed positions (n, nq) for coordinates (n, k), and what is left open (n,)."""
-        tangent = self.closer.basis(self.q, self.independent, self.t)
-        return self.closer.close(self.system.integrate(self.q, z @ tangent.T), self.t, iterations=iterations)
+    def displaced(self, z: Floats, *, iterations: int = 25) -> tuple[Floats, Floats]:
+        """Closed positions (n, nq) for displacements (n, p), and what is left open (n,)."""
+        step = self.system.integrate(self.q, z @ self.displacements(self.q).T)
+        return self.places.close(step, self.t, iterations=iterations)
+
+    def positions(self, w: Floats, *, iterations: int = 25) -> tuple[Floats, Floats]:
+        """The same for motions (n, k) of the independent speeds, as far as speeds may move."""
+        return self.displaced(w @ self.basis(self.q)[list(self.placed)].T, iterations=iterations)
+
+    def displacements(self, q: Floats) -> Floats:
+        """What all speeds move when those of `placed` do, shape (..., nu, p)."""
+        return self.places.basis(q, self.placed, self.t)
 
     def basis(self, q: Floats) -> Floats:
-        """N with u = N zdot for what is not prescribed, shape (..., nu, k)."""
+        """N with u = N v for what is not prescribed, shape (..., nu, k)."""
         return self.closer.basis(q, self.independent, self.t)
 
     def speeds(self, q: Floats, rates: Floats) -> Floats:
@@ -154,72 +175,125 @@ class Chart:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the coordinates: joints with one speed by their own name."""
-        return tuple(speed_labels(self.system)[v] for v in self.independent)
+        return tuple(speed_labels(self.system)[v] for v in self.placed)
+
+
+class _Allowed:
+    """Motions that constraints allow in one position, by the speeds that are free."""
+
+    def __init__(self, system: System, q: Floats, t: float, held: Sequence[int], slipping: bool = False) -> None:
+        loops, self.free = system.plans.loops, _free(system, held)
+        entries = loops.position_entries(q, t) if slipping else loops.linearized(q, t)[1]
+        _, basis, kept = null_space(loops.dense(entries)[:, self.free])
+        self.basis = basis[:, ~kept]
+        self.ways = self.basis.shape[1]
+        self._place = {v: i for i, v in enumerate(self.free)}
+
+    def quality(self, entries: Sequence[int]) -> float:
+        """How well speeds determine a motion: 1 at best, 0 if they do not."""
+        if len(entries) != self.ways or any(v not in self._place for v in entries):
+            return 0.0
+        return float(np.linalg.svd(self._rows(entries), compute_uv=False).min(initial=1.0))
+
+    def completed(self, chosen: Sequence[int], among: Sequence[int], last: Collection[int] = ()) -> list[int]:
+        """Chosen speeds, and those that determine best what these leave open, some of them as a `last` choice."""
+        from scipy.linalg import qr
+
+        rest = [v for v in among if v in self._place and v not in chosen]
+        left = np.linalg.qr(self._rows(chosen).T, mode="complete")[0][:, len(chosen):]
+        if not left.size:
+            return list(chosen)
+        favour = np.array([[_LAST if v in last else 1.0 for v in rest]])
+        order = qr((self._rows(rest) @ left).T * favour, mode="r", pivoting=True)[1][:left.shape[1]]
+        return [*chosen, *(rest[i] for i in sorted(order))]
+
+    def _rows(self, entries: Sequence[int]) -> Floats:
+        return self.basis[np.array([self._place[v] for v in entries], dtype=np.int64)]
+
+
+def _free(system: System, held: Sequence[int]) -> list[int]:
+    mask = system.model.prescribed_mask()
+    mask[list(held)] = True
+    return [int(v) for v in np.flatnonzero(~mask)]
 
 
 def independent_speeds(system: System, q: Floats, t: float, held: Sequence[int] = (),
                        wanted: Sequence[int] | None = None) -> list[int]:
-    """Speeds that determine all others in one position: those wanted, else the drives or the plan's if they are good
-    coordinates there, else the best by pivoting."""
-    mask = system.model.prescribed_mask()
-    mask[list(held)] = True
-    free = np.flatnonzero(~mask)
+    """Speeds that determine all others in one position: those wanted, or the best of these if there are more; else the
+    drives or the plan's if they are good coordinates there, else the best by pivoting."""
     if not system.model.tree.looped:
-        if wanted is not None and sorted(wanted) != free.tolist():
+        free = _free(system, held)
+        if wanted is not None and sorted(wanted) != free:
             raise ModelError(f"{system.model.name!r} has no loops: its coordinates are all {len(free)} speeds that are "
                              "free")
-        return [int(v) for v in (free if wanted is None else wanted)]
-    _, basis, kept = null_space(loop_jacobian(system.plans, q, t=t)[:, free])
-    basis = basis[:, ~kept]
-    k = basis.shape[1]
+        return free if wanted is None else list(wanted)
+    allowed = _Allowed(system, q, t, held)
+    k = allowed.ways
     if not held and k > system.dof:
         system.plans.at(q, t)  # says which loops are singular
         raise SingularError(f"{system.model.name!r} is in a singular position: it may move in {k} ways there instead "
                             f"of {system.dof}")
-    place = {int(v): i for i, v in enumerate(free)}
-
-    def quality(entries: Sequence[int]) -> float:
-        if len(entries) != k or any(v not in place for v in entries):
-            return 0.0
-        s = np.linalg.svd(basis[[place[v] for v in entries]], compute_uv=False)
-        return float(s.min(initial=1.0))
-
     if wanted is not None:
-        if quality(wanted) < 1e-6:
-            names = ", ".join(system.speed_names[v] for v in wanted)
-            raise ModelError(f"{system.model.name!r} cannot be described by {names} in this position: it needs {k} "
-                             "speeds that determine all others")
-        return [int(v) for v in wanted]
-    for candidate in (sorted(_entries(system, system.model.options.actuated)), system.plans.general().independent):
-        if quality(candidate) > _GOOD:
-            return [int(v) for v in candidate]
-    return _pivoted(basis, free)
+        chosen = list(wanted[:k])
+        if len(wanted) > k and allowed.quality(chosen) < _GOOD:
+            chosen = allowed.completed((), wanted)
+        if allowed.quality(chosen) < _NONE:
+            raise ModelError(f"{_undescribed(system, wanted)}: it needs {k} speeds that determine all others")
+        return chosen
+    plan, drives = system.plans.general(), sorted(_entries(system, system.model.options.actuated))
+    for candidate in (drives, plan.independent if not plan.slipping else _inner(system, allowed)):
+        if allowed.quality(candidate) > _GOOD:
+            return list(candidate)
+    return allowed.completed((), allowed.free)
+
+
+def _inner(system: System, allowed: _Allowed) -> list[int]:
+    """Independent speeds of a machine that rolls: those of joints between its bodies before those on the ground. How
+    wheels turn and frames lean is steady in steady motions, the place of a machine on a circle is not."""
+    tree = system.model.tree
+    ground = {int(tree.u_start[k]) + i for k, joint in enumerate(tree.joints) if joint is not None
+              and not tree.parent[k] for i in range(joint.nu)}
+    return allowed.completed((), allowed.free, ground)
+
+
+def placed_speeds(system: System, q: Floats, t: float, independent: Sequence[int], held: Sequence[int] = (),
+                  wanted: Sequence[int] = ()) -> list[int]:
+    """Speeds whose displacements determine the position: the independent ones and, where constraints bind speeds alone,
+    others besides: those wanted, else the plan's if they are good coordinates there, else the best by pivoting."""
+    every = [*independent, *(v for v in wanted if v not in independent)]
+    if not system.model.tree.looped or (len(every) == len(independent) and system.plans.loops.on_positions.all()):
+        return every
+    allowed = _Allowed(system, q, t, held, slipping=True)
+    usual = [*every, *(v for v in system.plans.general().slipping if v not in every)]
+    placed = usual if allowed.quality(usual) > _GOOD else allowed.completed(every, allowed.free)
+    if allowed.quality(placed) < _NONE:
+        raise ModelError(f"{_undescribed(system, wanted)}: it needs {len(independent)} speeds that determine all "
+                         f"others, and displacements of {allowed.ways}, these among them")
+    return placed
+
+
+def _undescribed(system: System, wanted: Sequence[int]) -> str:
+    names = ", ".join(system.speed_names[v] for v in wanted)
+    return f"{system.model.name!r} cannot be described by {names} in this position"
 
 
 def independent_names(system: System, state: State) -> tuple[str, ...]:
-    """Names of the speeds that determine all others in one state if nobody says which: those that `compile` was asked
-    to have, or those of the machine cut as usual, so that they do not depend on where its loops are cut."""
+    """Names of the speeds that determine all others in one state if nobody says which, then of those whose
+    displacements can be chosen besides: those that `compile` was asked to have, or those of the machine cut as usual,
+    so that they do not depend on where its loops are cut."""
     options, usual = system.model.options, usual_plans(system.plans, alike=False)
-    own = independent_speeds(system, state.q, state.t)
-    if usual is not None and not set(own) <= _entries(system, (*options.actuated, *options.independent)):
+    own = Chart.at(system, state.q, state.t)
+    if usual is not None and not set(own.independent) <= _entries(system, (*options.actuated, *options.independent)):
         there = handed_over(usual, system.plans, state)
         system = type(system)(usual.kernels, usual)
-        own = independent_speeds(system, there.q, there.t)
-    return tuple(system.speed_names[v] for v in own)
+        own = Chart.at(system, there.q, there.t)
+    return tuple(system.speed_names[v] for v in own.placed)
 
 
 def _entries(system: System, joints: Iterable[str]) -> set[int]:
     """Speeds of some joints, or coordinates, that have places in u."""
     configuration, cut = system.model.configuration, system.model.tree.cut_names
     return {v for name in joints if configuration.split(name)[0] not in cut for v in configuration.speed_entries(name)}
-
-
-def _pivoted(basis: Floats, free: npt.NDArray[np.int64]) -> list[int]:
-    from scipy.linalg import qr
-
-    if not basis.shape[1]:
-        return []
-    return sorted(int(free[i]) for i in qr(basis.T, mode="r", pivoting=True)[1][:basis.shape[1]])
 
 
 def speed_labels(system: System) -> tuple[str, ...]:

@@ -62,11 +62,21 @@ class Flow:
         return out
 
     def displaced(self, z: Floats) -> Floats:
-        """For displacements (b, k), the loops closed again."""
-        q, left = self.chart.positions(z)
+        """For displacements (b, p), the loops closed again."""
+        q, u, good = self._there(z)
+        return self.careful(q, u, good)
+
+    def following(self, z: Floats) -> Floats:
+        """All speeds there, (b, nu)."""
+        _, u, good = self._there(z)
+        return np.where(good[:, None], u, np.nan)
+
+    def _there(self, z: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+        """Positions, speeds, and whether the machine can be there."""
+        q, left = self.chart.displaced(z)
         good = left < CLOSED
         safe = np.where(good[:, None], q, self.trim.q)
-        return self.careful(safe, self.chart.speeds(safe, np.broadcast_to(self.rates, z.shape)), good)
+        return safe, self.chart.speeds(safe, np.broadcast_to(self.rates, (len(z), len(self.rates)))), good
 
     def quickened(self, v: Floats) -> Floats:
         """For deviations (b, k) of the independent speeds."""
@@ -210,7 +220,7 @@ class ModelOutputs:
         rates = system.kernels.run("coordinate_rates", {"q": trim.q, "u": np.vstack([exact.moved.T, 0.0 * trim.u])},
                                    None, trim.t)
         by_place = (rates[:-1] - rates[-1]).T, exact.speeds[0], exact.matrices["q"]
-        by_speed = 0.0 * by_place[0], exact.speeds[1], exact.matrices["u"]
+        by_speed = np.zeros((system.nq, exact.speeds[1].shape[1])), exact.speeds[1], exact.matrices["u"]
         inputs = np.zeros((system.nq, by_force.shape[1])), np.zeros(by_force.shape), by_force
         place, speed, force = (np.vstack([x[pick] for x, pick in zip(parts, self.picks, strict=True)])[self.order]
                                for parts in (by_place, by_speed, inputs))

@@ -101,9 +101,8 @@ class SteadyStates:
     def check_stable(self, balance: RestingForces, q: Floats) -> None:
         """Refuse what would run away."""
         found = linear_model(self.system, balance.checked(q), balance.tau, (), (), None, balance.wrenches)
-        held = [i for i, v in enumerate(found.chart.independent) if v in set(balance.held).difference(self.places)]
-        k = len(found.chart.independent)
-        kept = np.setdiff1d(np.arange(2 * k), [*held, *(i + k for i in held)])
+        entries = (*found.chart.placed, *found.chart.independent)
+        kept = [i for i, v in enumerate(entries) if v not in set(balance.held).difference(self.places)]
         values = np.linalg.eigvals(found.A[np.ix_(kept, kept)])
         worst = float(values.real.max(initial=0.0))
         if worst > 1e-6 * (1.0 + float(np.abs(values).max(initial=0.0))):

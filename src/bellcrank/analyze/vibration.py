@@ -37,7 +37,7 @@ class Modes:
     names: tuple[str, ...]  #: of the speeds, the last axis of `shapes`
     participation: Floats  #: (modes, nu): share of each speed in the kinetic energy; rows add up to 1
     mass: Floats  #: (k, k) in the model's minimal coordinates, as are the next
-    stiffness: Floats  #: not symmetric if forces have no potential
+    stiffness: Floats  #: along motions of the independent speeds; not symmetric if forces have no potential
     damping_matrix: Floats  #: with gyroscopic parts, which do no work
     model: LinearModel  #: the linear model behind
 
@@ -88,8 +88,8 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
 
     Undamped: from mass and stiffness in minimal coordinates, as if dampers, friction and gyroscopic forces were not
     there; real shapes. Damped: from the eigenvalues of the linear model, complex shapes, one mode for each pair and
-    one for each real eigenvalue; steadily turning machines have modes too. States of elements stay as they are in
-    undamped modes and take part in damped ones. A position that is no equilibrium is an
+    one for each real eigenvalue; machines that turn or roll steadily have modes too. States of elements stay as they
+    are in undamped modes and take part in damped ones. A position that is no equilibrium is an
     error. Accuracy as that of `linearize`: about ten digits of well separated frequencies. Rigid-body motions are 0
     (frequencies below 3e-5 of the largest, damped ones below 1e-5, are taken for them).
 
@@ -114,18 +114,19 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
 
 def _modes_of(model: LinearModel, system: System, damped: bool) -> Modes:
     """The modes by a linear model."""
-    k = len(model.chart.independent)
-    trim = model.state
+    p, trim = len(model.chart.placed), model.state
     basis = model.shapes
     whole = system.mass_matrix(trim.q, t=trim.t)
     mass = basis.T @ whole @ basis
-    stiffness, damping = -mass @ model.A[k:, :k], -mass @ model.A[k:, k:]
+    stiffness, damping = -mass @ model.A[p:, :p] @ model.A[:p, p:], -mass @ model.A[p:, p:]
     _check(system, model, mass, stiffness)
     shapes: npt.NDArray[np.complex128] | Floats
     moving = [i for i, v in enumerate(model.chart.independent) if v not in state_entries(model.chart.system)]
     if damped:
-        values, shapes = _damped(model, k)
+        values, shapes = _damped(model, p)
+        basis = model.displacements
     else:  # states of elements stay as they are
+        _check_rolling(system, model)
         some = np.ix_(moving, moving)
         values, shapes = _undamped(system, mass[some], stiffness[some])
         basis = basis[:, moving]
@@ -140,8 +141,7 @@ def _modes_of(model: LinearModel, system: System, damped: bool) -> Modes:
 
 def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) -> None:
     """Refuse what is no equilibrium: vibrations are about one."""
-    k = len(model.chart.independent)
-    force = mass @ model.rate[k:]
+    force = mass @ model.rate[len(model.chart.placed):]
     reference = np.abs(model.shapes).T @ np.abs(system.bias(model.state.q, np.zeros(system.nu), t=model.state.t))
     size = float(reference.max(initial=0.0)) + float(np.abs(stiffness).max(initial=0.0))
     worst = float(np.abs(force).max(initial=0.0))
@@ -149,6 +149,14 @@ def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) 
         i = int(np.argmax(np.abs(force)))
         raise StateError(f"modes of {system.model.name!r}: this is no equilibrium: the force on {model.states[i]!r} is "
                          f"out of balance by {worst:.3g}; use equilibrium() first")
+
+
+def _check_rolling(system: System, model: LinearModel) -> None:
+    """Refuse undamped modes of machines that roll along: their displacements change by themselves."""
+    p, k = len(model.chart.placed), len(model.chart.independent)
+    if p > k and float(np.abs(model.A[:p, :p]).max(initial=0.0)) > 1e-12:
+        raise StateError(f"modes of {system.model.name!r}: it moves, and rolling or knife edges bind its speeds alone: "
+                         "there are no undamped modes; use modes(..., damped=True)")
 
 
 def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDArray[np.complex128], Floats]:
@@ -167,19 +175,19 @@ def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDAr
     return np.asarray(values[order], dtype=np.complex128), shapes[:, order]
 
 
-def _damped(model: LinearModel, k: int) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+def _damped(model: LinearModel, p: int) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
     plain = without_integrals(model)
     values, some = np.linalg.eig(plain.A.astype(complex))
-    vectors = np.zeros((2 * k, len(values)), dtype=complex)
+    vectors = np.zeros((len(model.A), len(values)), dtype=complex)
     vectors[list(plain.kept) or slice(None)] = some
-    for i in set(range(k)).difference(plain.kept) if plain.kept else ():  # integrals of what is kept
-        vectors[i] = vectors[i + k] / np.where(values == 0.0, 1.0, values)
+    for i in set(range(p)).difference(plain.kept) if plain.kept else ():  # integrals of what is kept
+        vectors[i] = vectors[i + p] / np.where(values == 0.0, 1.0, values)
     size = float(np.abs(values).max(initial=0.0))
     values = np.where(np.abs(values) < 1e-5 * size, 0.0, values)  # double zeros split by the root of rounding
     values = np.where(np.abs(values.imag) < 1e-9 * size, values.real, values)
     chosen = np.flatnonzero(values.imag >= 0.0)
     order = chosen[np.lexsort((values[chosen].real, np.abs(values[chosen]).round(12)))]
-    shapes = vectors[:k, order]
+    shapes = vectors[:p, order]
     return values[order], shapes
 
 

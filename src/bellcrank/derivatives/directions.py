@@ -7,10 +7,12 @@ With loops there are two readings. *All*: every coordinate and speed by itself, 
 function gives for states that are not closed. *Closed*: one direction for every independent speed of the plan, along
 which the machine stays closed,
 
-    dq = Q N dθ,    u = N v + d,    u̇ = N v̇ + c    (1)
+    dq = Q P dθ,    u = N v + d,    u̇ = N v̇ + c    (1)
 
 with N and d from the method's own `dependent_speeds`: all of u changes with q and with the independent speeds v, and
-all of u̇ with those and v̇. Time and parameters move the constraints, and dependent coordinates follow:
+all of u̇ with those and v̇. P is N where all constraints bind positions. Those on speeds alone (rolling, knife edges)
+restrict no displacement: P is then found without them, and has a direction more for every one of them, that of the
+speed it is solved for. Time and parameters move the constraints, and dependent coordinates follow:
 
     dq = Q δ(p),    δ: the step that closes the loops, zero at a closed position    (2)
 """
@@ -21,12 +23,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bellcrank.formulations import SHARED
+from bellcrank.loops.plan import LoopPlan
 from bellcrank.lowering.function import Function, Tracer
 from bellcrank.scalar.derivative import combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
-__all__ = ["MOTION", "Seeds", "Solved", "Variable", "chart", "directions", "width"]
+__all__ = ["MOTION", "Seeds", "Solved", "Variable", "chart", "directions", "ways", "width"]
 
 #: {leaf: {direction: rate}}
 Seeds = dict[Scalar, dict[Any, Number]]
@@ -52,7 +55,12 @@ class Variable(NamedTuple):
 
 def width(tree: Tree, x: Variable, closed: bool) -> int:
     """The number of directions."""
-    return len(tree.plan.independent) if closed and x.input in MOTION else len(x.entries)
+    return len(ways(tree.plan, x.input)) if closed and x.input in MOTION else len(x.entries)
+
+
+def ways(plan: LoopPlan, name: str) -> tuple[int, ...]:
+    """The speeds that the directions of a closed machine's motion belong to: of its position, or of u and u̇."""
+    return plan.placed if name == "q" else plan.independent
 
 
 def directions(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], closed: bool, udot: bool,
@@ -108,19 +116,17 @@ class _Closed(_Open):
 
     def motion(self, by: Sequence[Variable]) -> tuple[dict[int, dict[Any, Number]], Seeds]:
         """How the machine moves, by speed, and with it the rates of all leaves that change."""
-        independent = self.tree.plan.independent
-        speeds = self.tracer(self.functions["dependent_speeds"])
-        at = {self.graph.leaf(("u", v)): {k: 1.0} for k, v in enumerate(independent)}
+        speeds, motions = self._speeds(self.tracer)  # N of (1)
+        places = self.tracer.planned(self.tree.plan.of_positions)
         out: Seeds = {}
         for x in by:
             if x.input not in MOTION:
                 for j, entry in enumerate(x.entries):
                     self.add(out, (x.input, entry), dict([self.column(x, j)]))
-        rates = {x.input: {k: dict([self.column(x, k)]) for k in range(len(independent))} for x in by
-                 if x.input in MOTION}
-        motions = tangents(speeds, at)  # N of (1)
-        moved = self._following([x for x in by if x.input in ("t", "parameters")])
-        for v, row in enumerate(motions):
+        rates = {x.input: {k: dict([self.column(x, k)]) for k in range(len(ways(self.tree.plan, x.input)))}
+                 for x in by if x.input in MOTION}
+        moved = self._following(places, [x for x in by if x.input in ("t", "parameters")])
+        for v, row in enumerate(motions if places is self.tracer else self._speeds(places)[1]):  # P of (1)
             _add(moved.setdefault(v, {}), combined(row, rates.get("q", {})))
         self.move(out, {v: row for v, row in moved.items() if row})
         for v, changes in enumerate(jacobian(speeds, out)):
@@ -130,7 +136,13 @@ class _Closed(_Open):
             self._accelerate(out, motions, rates.get("udot", {}))
         return moved, out
 
-    def _following(self, by: Sequence[Variable]) -> dict[int, dict[Any, Number]]:
+    def _speeds(self, tracer: Tracer) -> tuple[list[Number], list[dict[Any, Number]]]:
+        """All speeds from the independent ones of a plan, and their rates with these."""
+        speeds = tracer(self.functions["dependent_speeds"])
+        at = {self.graph.leaf(("u", v)): {k: 1.0} for k, v in enumerate(tracer.tree.plan.independent)}
+        return speeds, tangents(speeds, at)
+
+    def _following(self, places: Tracer, by: Sequence[Variable]) -> dict[int, dict[Any, Number]]:
         """(2)"""
         if not by:
             return {}
@@ -138,7 +150,7 @@ class _Closed(_Open):
         for x in by:
             for j, entry in enumerate(x.entries):
                 self.add(moved, (x.input, entry), dict([self.column(x, j)]))
-        return dict(enumerate(tangents(self.tracer(self.functions["displacements"]), moved)))
+        return dict(enumerate(tangents(places(self.functions["displacements"]), moved)))
 
     def _accelerate(self, seeds: Seeds, motions: Sequence[Mapping[Any, Number]],
                     rates: Mapping[int, Mapping[Any, Number]]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,9 +28,6 @@ __all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan"
 _NOTHING = 1e-7
 #: one smaller than this costs digits
 _SMALL = 0.03
-#: how much larger rows of constraints on speeds alone must be to be solved before others: what they have in common with
-#: a constraint on positions shall be kept at positions
-_SPEEDS_ALONE = 1e3
 #: what groups alike did is done again if it is no worse than this, relative to the best
 _HABIT = 0.2
 
@@ -87,6 +84,28 @@ class LoopPlan:
     floors: tuple[float, ...] = ()
     #: links of a secondary system, whose accelerations "operator" solves for before the constraint forces
     secondary: tuple[int, ...] = ()
+    #: speeds that constraints on speeds alone are solved for: their displacements remain free
+    slipping: tuple[int, ...] = ()
+
+    @cached_property
+    def placed(self) -> tuple[int, ...]:
+        """Speeds whose displacements determine the position: the independent ones, and those that nothing but
+        constraints on speeds alone determine."""
+        return (*self.independent, *self.slipping)
+
+    @cached_property
+    def of_positions(self) -> LoopPlan:
+        """The same without constraints on speeds alone: how displacements follow those of `placed`. These constraints
+        are the last that a group solves, so that the others are solved as before."""
+        if not self.slipping:
+            return self
+        groups = []
+        for g in self.groups:
+            n = sum(v not in self.slipping for v in g.dependent)
+            groups.append(replace(g, rows=g.rows[:n], dependent=g.dependent[:n], sizes=g.sizes[:n],
+                                  independent=(*g.independent, *g.dependent[n:])))
+        return replace(self, groups=tuple(groups), kept=tuple(sorted(r for g in groups for r in g.rows)),
+                       independent=self.placed, floors=(), slipping=())
 
     @cached_property
     def key(self) -> PlanKey:
@@ -184,9 +203,9 @@ class Planner:
         near = np.array([0.3 if self.parent[self.link_of_speed[v]] == 0 else 1.0 for v in own])
         return near * np.where(self.prefer[own], 1e-3, 1.0) if own else np.ones(0)
 
-    def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats]:
-        """Size of every row, and the largest among the rows of its closure, more than that for constraints on speeds
-        alone: they are solved last. A row that nearly vanishes is measured by the others."""
+    def _sizes(self, rows: list[int], a: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+        """Size of every row, the largest among the rows of its closure, and which are on positions. A row that nearly
+        vanishes is measured by the others."""
         own = np.abs(a).max(axis=1, initial=0.0)
         of = [self.loops.closure_of_row[r] if r < self.loops.m_closures else -1 - r for r in rows]
         largest: dict[int, float] = {}
@@ -194,7 +213,7 @@ class Planner:
             largest[c] = max(x, largest.get(c, 0.0))
         whole = np.array([largest[c] for c in of])
         size = np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0)
-        return size, np.where(self.loops.on_positions[rows], whole, _SPEEDS_ALONE * whole)
+        return size, whole, self.loops.on_positions[rows]
 
     def _join(self, g: int, other: int) -> None:
         """Make one group of two: the one further out joins the other, which is solved when its turn comes, or again."""
@@ -282,7 +301,9 @@ class Planner:
                                 tuple(closures)))
         kept = sorted(r for d in self.drafts for r, _ in d.pivots)
         return LoopPlan(tuple(groups), tuple(kept), tuple(sorted(self.redundant)),
-                        tuple(sorted(v for g in groups for v in g.independent)), self.smallest)
+                        tuple(sorted(v for g in groups for v in g.independent)), self.smallest,
+                        slipping=tuple(sorted(v for d in self.drafts for r, v in d.pivots
+                                              if not self.loops.on_positions[r])))
 
 
 def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.ArrayLike | None = None) -> LoopPlan:
@@ -297,17 +318,19 @@ class Pivoting:
 
     It eliminates in place: rows are constraints, the first `n` columns own speeds, the others speeds of other groups.
 
-    `size` and `whole` are the sizes of the rows, by themselves and among those of their closure; `favour` measures
-    the own speeds. `habit` lists the pivots that groups alike chose:
-    regular machines get regular code.
+    `size` and `whole` are the sizes of the rows, by themselves and among those of their closure; constraints that are
+    `on_positions` come first, so that what others have in common with them is kept at positions; `favour` measures the
+    own speeds. `habit` lists the pivots that groups alike chose: regular machines get regular code.
     """
 
-    def __init__(self, a: Floats, n: int, size: Floats, whole: Floats, favour: Floats, habit: tuple[Place, ...]
-                 ) -> None:
+    def __init__(self, a: Floats, n: int, size: Floats, whole: Floats, on_positions: npt.NDArray[np.bool_],
+                 favour: Floats, habit: tuple[Place, ...]) -> None:
         self.a, self.n, self.size, self.favour, self.habit = a, n, size, favour, habit
         # of constraints that depend on each other, the one with the largest row is solved
         self.weight = np.abs(a).max(axis=1, initial=0.0) / np.where(whole > 0.0, whole, 1.0)
-        self.waiting = [i for i in range(len(a)) if size[i] > 1e-12]
+        self.rest = [i for i in range(len(a)) if size[i] > 1e-12]
+        self.stages = [[i for i in self.rest if on_positions[i] == first] for first in (True, False)]
+        self.waiting: list[int] = []  #: those of the rest whose turn has come
         self.columns = list(range(n))
         self.chosen: list[Place] = []  #: row and column of every pivot
         self.sizes: list[float] = []
@@ -315,6 +338,14 @@ class Pivoting:
 
     def run(self) -> bool:
         """Choose until constraints or speeds run out. False if speeds of other groups are needed, or are better."""
+        for rows in self.stages:
+            self.waiting += rows
+            if not self._choose():
+                return False
+        return all(np.abs(self.a[i, self.n:]).max(initial=0.0) <= _NOTHING * self.size[i] for i in self.waiting)
+
+    def _choose(self) -> bool:
+        """The same for the rows that are waiting."""
         while self.waiting and self.columns:
             block = np.abs(self.a[np.ix_(self.waiting, self.columns)]) / self.size[self.waiting][:, None]
             score = block * self.weight[self.waiting][:, None]
@@ -326,7 +357,7 @@ class Pivoting:
                 if block[best] < _SMALL and self._elsewhere() > 10.0 * block[best]:
                     return False
             self._take(*self._customary(block, score, best))
-        return all(np.abs(self.a[i, self.n:]).max(initial=0.0) <= _NOTHING * self.size[i] for i in self.waiting)
+        return True
 
     def _elsewhere(self) -> float:
         """The largest pivot that the speeds of other groups offer."""
@@ -352,9 +383,10 @@ class Pivoting:
         self.sizes.append(abs(float(a[i, j])))
         self.smallest = min(self.smallest, float(abs(a[i, j]) / self.size[i]))
         self.waiting.remove(i)
+        self.rest.remove(i)
         self.columns.remove(j)
-        if self.waiting:
-            a[self.waiting] -= np.outer(a[self.waiting, j] / a[i, j], a[i])
+        if self.rest:
+            a[self.rest] -= np.outer(a[self.rest, j] / a[i, j], a[i])
 
 
 def _largest(score: Floats) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bellcrank.errors import SingularError
 from bellcrank.lowering.ahead import laned
@@ -102,8 +103,8 @@ def together(traces: Sequence[Sequence[Number]]) -> list[Number]:
 class GraphTracer:
     """Traces functions of a tree, those made of others included, into one graph."""
 
-    def __init__(self, tree: Tree, wrenches: bool) -> None:
-        self.tree, self.wrenches, self.graph = tree, wrenches, Graph()
+    def __init__(self, tree: Tree, wrenches: bool, graph: Graph | None = None) -> None:
+        self.tree, self.wrenches, self.graph = tree, wrenches, Graph() if graph is None else graph
 
     def __call__(self, function: Function) -> list[Number]:
         """The entries of a function."""
@@ -114,6 +115,10 @@ class GraphTracer:
     def machine(self, inputs: tuple[str, ...]) -> Direct:
         """The machine as its texts see it, with these inputs traced."""
         return direct(self.tree, inputs, lambda name, i: self.graph.leaf((name, i)), self.wrenches)
+
+    def planned(self, plan: Any) -> GraphTracer:
+        """Traces the same tree by another plan of its loops, into the same graph."""
+        return self if plan is self.tree.plan else GraphTracer(replace(self.tree, plan=plan), self.wrenches, self.graph)
 
 
 def _traced(graph: Graph, tree: Tree, function: Function, wrenches: bool) -> list[Number]:

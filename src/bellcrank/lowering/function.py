@@ -43,6 +43,9 @@ class Tracer(Protocol):
     def machine(self, inputs: tuple[str, ...]) -> Direct:
         """The machine as its texts see it, with these inputs traced."""
 
+    def planned(self, plan: Any) -> Tracer:
+        """Traces the same tree by another plan of its loops, into the same graph."""
+
 
 class Columns(NamedTuple):
     """Entries, then matrices found column by column."""

@@ -197,7 +197,7 @@ def _ways(setup: Setup, log: RunLog) -> Iterator[Between]:
 
 # -- what is asked for ------------------------------------------------------------------------------
 def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup: Setup, joint: str) -> list[Unknown]:
-    """What is asked for, by name. The beginning of a closed machine changes along its independent speeds."""
+    """What is asked for, by name. The beginning of a closed machine changes along the directions of its plan."""
     size, t = system.nq + system.nu, setup.start
     driven = any(d.target == "tau" for d in setup.drives)
     out = []
@@ -220,9 +220,10 @@ def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup:
 
 def _beginning(system: Machine, name: str, q: Floats, u: Floats, t: float) -> Unknown:
     tree = system.model.tree
-    independent = list(system.plans.first(q, t).independent) if tree.looped else tree.free_speeds()
-    slopes = forward_slopes_at(system.plans, q, u, np.zeros(system.nu), None, t, independent, ("tau",))
-    columns = tuple(system.speed_names[v] for v in independent)
+    plan = system.plans.first(q, t) if tree.looped else None
+    placed, independent = (tree.free_speeds(),) * 2 if plan is None else (list(plan.placed), list(plan.independent))
+    slopes = forward_slopes_at(system.plans, q, u, np.zeros(system.nu), None, t, placed, independent, ("tau",))
+    columns = tuple(system.speed_names[v] for v in (placed if name == "q0" else independent))
     if name == "u0":
         return Unknown(name, (), np.vstack([np.zeros((system.nq, len(columns))), slopes.speeds[1]]), columns)
     rates = system.kernels.run("coordinate_rates", {"q": q, "u": np.vstack([slopes.moved.T, 0.0 * u])}, None, t)

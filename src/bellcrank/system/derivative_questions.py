@@ -19,7 +19,7 @@ from bellcrank.derivatives.derived import (
     product_twice,
     second_derivative,
 )
-from bellcrank.derivatives.directions import MOTION, Variable
+from bellcrank.derivatives.directions import MOTION, Variable, ways
 from bellcrank.derivatives.quantities import AT_STATE, plain, quantity
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY
@@ -73,7 +73,7 @@ class Answer(NamedTuple):
     function: Function
     what: Quantity
     reading: Reading
-    independent: list[int]  #: the speeds that directions of closed machines belong to
+    ways: dict[str, list[int]]  #: of closed machines, the speeds that directions belong to, by input
     chart: Function | None  #: how the machine moves along them
 
 
@@ -148,10 +148,10 @@ def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | N
     for label in asked.by if asked.then is None else (*asked.by, asked.then):
         variables[label], own, names = _variable(plans, asked, label)
         moving = asked.closed and variables[label].input in MOTION
-        independent = plan.independent if plan is not None else ()
-        parts[label] = (len(independent),) if moving else own
+        some = ways(plan, variables[label].input) if moving and plan is not None else ()
+        parts[label] = (len(some),) if moving else own
         if names is not None:
-            columns[label] = tuple(names[v] for v in independent) if moving else names
+            columns[label] = tuple(names[v] for v in some) if moving else names
     return Reading(shape, axes, parts, columns, variables)
 
 
@@ -169,8 +169,8 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
         function = makers[asked.product](name, what, space, tree)
     chart = directions_of_plan(f"directions of {name}", what, space, tree) if asked.closed else None
     kernels.functions |= {f.name: f for f in (function, chart) if f is not None}
-    independent = list(tree.plan.independent) if asked.closed else []
-    return Answer(function, what, reading, independent, chart)
+    own = {x: list(ways(tree.plan, x)) for x in MOTION} if asked.closed else {}
+    return Answer(function, what, reading, own, chart)
 
 
 def _of_body(plans: LoopPlans, asked: Question) -> Quantity:

@@ -98,6 +98,10 @@ def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.A
         raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
                           f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
     plan = plans.first(q, t) if tree.looped else None
+    if asked.closed and plan is not None and plan.slipping:
+        raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
+                          "loops; the closed ones of machines with rolling or knife edges are for up to 48 links, "
+                          "closed=False differentiates by each coordinate")
 
     def made() -> LargeQuestion:
         functions = _functions(tree)

@@ -174,7 +174,9 @@ class Machine(MachineCoordinates):
         by the variables of `along`: products of second derivatives.
 
         With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them), and everything
-        moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest.
+        moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest. Rolling
+        and knife edges restrict no displacement: q has one more column for each of their conditions, along which the
+        independent speeds keep their values and the others follow without slip.
 
         >>> import bellcrank as bc
         >>> pendulum = bc.compile(bc.load("pendulum"))

@@ -13,7 +13,7 @@ from bellcrank.arrays import Floats
 from bellcrank.derivatives.derived import Space, product_forward
 from bellcrank.derivatives.directions import MOTION, Variable
 from bellcrank.derivatives.quantities import unbalanced
-from bellcrank.errors import NotYetError
+from bellcrank.errors import NotYetError, SingularError
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Scalar
 from bellcrank.system.derivative_questions import Answer, Question, answer_to
@@ -34,17 +34,14 @@ __all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forwa
 _INTERPRETED = 3000
 #: states for which it is compiled whatever its size
 _FEW = 20
+#: speeds whose part in a motion is smaller than this do not determine it
+_NONE = 1e-9
 
 
 def differentiable(plans: LoopPlans, closed: bool | None) -> LoopPlans:
     """Plans by which closed machines are differentiated: those of `elimination`, since what is differentiated does not
     depend on the method."""
     tree, model = plans.tree, plans.model
-    rolling = plans.kernels.kept("closures that bind speeds alone", lambda: [
-        c.name for c in tree.closures if c.nonholonomic])
-    if rolling and closed is not False:
-        raise NotYetError(f"derivatives: {', '.join(map(repr, rolling[:4]))} bind speeds alone (rolling, knife edges): "
-                          "there are more coordinates than independent speeds; closed=False differentiates by each")
     if not tree.looped or model.method == "elimination":
         return plans
     if closed is False and any(model.options.baumgarte):
@@ -84,20 +81,23 @@ def evaluator_for(plans: LoopPlans, asked: Question, given: Mapping[str, Any], t
 
 
 class Slopes(NamedTuple):
-    """Forward dynamics of one state, how it changes, and how the machine moves meanwhile, along independent speeds."""
+    """Forward dynamics of one state, how it changes, and how the machine moves meanwhile, along displacements of p
+    chosen speeds and along k independent speeds."""
 
     value: Floats
     matrices: dict[str, Floats]  #: of q, u, tau and wrenches, (nu, columns)
-    moved: Floats  #: position, by speed, with the coordinates, (nu, k)
-    speeds: tuple[Floats, Floats]  #: u with the coordinates and with the speeds, (nu, k) each
+    moved: Floats  #: position, by speed, with the displacements, (nu, p)
+    speeds: tuple[Floats, Floats]  #: u with the displacements, (nu, p), and with the speeds, (nu, k)
 
 
 def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenches: Floats | None, t: float,
-                      independent: Sequence[int], by: tuple[str, ...], states: int = 1) -> Slopes:
-    """Derivatives of forward dynamics of one state, along chosen independent speeds and `by` tau or wrenches. What
-    would take longer to compile than to interpret for so many states is interpreted."""
+                      placed: Sequence[int], independent: Sequence[int], by: tuple[str, ...], states: int = 1
+                      ) -> Slopes:
+    """Derivatives of forward dynamics of one state, along displacements of the speeds `placed`, which determine the
+    position, along independent speeds, and `by` tau or wrenches. What would take longer to compile than to interpret
+    for so many states is interpreted."""
     plans = differentiable(plans, None)
-    here, k, nu = {"q": q, "u": u, "tau": tau}, len(independent), plans.tree.nu
+    here, p, nu = {"q": q, "u": u, "tau": tau}, len(placed), plans.tree.nu
     if not plans.kernels.direct:
         value, found, motions = large_slopes(plans, here, wrenches, t, independent, ("q", "u", *by))
         if motions is not None:
@@ -106,13 +106,13 @@ def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenc
     else:
         asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
         run, _ = evaluator_for(plans, asked, here, t)
-        answer = answer_to(plans, asked, run.tree)._replace(independent=list(independent))
+        answer = answer_to(plans, asked, run.tree)._replace(ways={"q": list(placed), "u": list(independent)})
         found, motion = turned(plans, asked, answer, here, wrenches, t, states)
     if not plans.tree.looped:  # every speed is its own direction
         chosen = np.eye(nu)[:, list(independent)]
         found |= {x: found[x] @ chosen for x in ("q", "u")}
-        return Slopes(found[""], found, chosen, (np.zeros((nu, k)), chosen))
-    return Slopes(found[""], found, motion[:nu, :k], (motion[nu:, :k], motion[nu:, k:]))
+        return Slopes(found[""], found, chosen, (np.zeros((nu, p)), chosen))
+    return Slopes(found[""], found, motion[:nu, :p], (motion[nu:, :p], motion[nu:, p:]))
 
 
 def unbalanced_rates(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], along: Floats, wrenches: Wrenches,
@@ -138,8 +138,8 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     """The value, and the matrices of one state, (entries, columns): in directions of the first plan, by another; and
     how the machine moves along them, rows of position, u and u̇ by speed.
 
-    With c the first plan's motion (position, u and u̇ at its independent speeds) along the other's directions, m of
-    motion and x of anything else: D_c = D_m (dc/dm)⁻¹, D_x - D_c (dc/dx).
+    With c the first plan's motion (position, u and u̇ at the speeds that its directions belong to) along the other's
+    directions, m of motion and x of anything else: D_c = D_m (dc/dm)⁻¹, D_x - D_c (dc/dx).
     """
     plan = plans.at(here["q"], t) if plans.tree.looped else None
     motion = tuple(x for x in MOTION if x in answer.what.inputs or x in ("q", "u"))
@@ -164,21 +164,35 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     ways = plans.kernels.planned(plan)
     ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) and states < _FEW else ways
     chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out[0]
-    first, nu, levels = answer.independent, plans.tree.nu, len(motion)
+    nu, levels = plans.tree.nu, len(motion)
+    first = [level * nu + v for level, x in enumerate(motion) for v in answer.ways[x]]
     every, rates, at = {}, {}, 0
     for x in full.by:
         count = out[x].shape[1]
-        every[x] = chart[at:at + levels * nu * count].reshape(levels, nu, count)
-        rates[x] = every[x][:, first].reshape(-1, count)
+        every[x] = chart[at:at + levels * nu * count].reshape(levels * nu, count)
+        rates[x] = every[x][first]
         at += levels * nu * count
     turn = np.concatenate([rates[x] for x in motion], axis=1)
-    moving = np.concatenate([every[x].reshape(levels * nu, -1) for x in motion], axis=1)
+    _check_directions(plans, answer, {x: every[x][level * nu:(level + 1) * nu] for level, x in enumerate(motion)})
+    moving = np.concatenate([every[x] for x in motion], axis=1)
     moved = np.linalg.solve(turn.T, np.concatenate([out[x] for x in motion], axis=1).T).T
-    for x, part in zip(motion, np.split(moved, levels, axis=1), strict=True):
+    ends = np.cumsum([len(answer.ways[x]) for x in motion])[:-1]
+    for x, part in zip(motion, np.split(moved, ends, axis=1), strict=True):
         out[x] = part
     for x in others:
         out[x] = out[x] - moved @ rates[x]
     return out, np.linalg.solve(turn.T, moving.T).T
+
+
+def _check_directions(plans: LoopPlans, answer: Answer, motions: Mapping[str, Floats]) -> None:
+    """Refuse directions that belong to speeds which do not determine the motion there."""
+    for x, way in motions.items():
+        entries = answer.ways[x]
+        s = np.linalg.svd(way[entries], compute_uv=False) / np.maximum(np.abs(way).max(initial=0.0), 1.0)
+        if s.min(initial=1.0) < _NONE:
+            names = ", ".join(plans.configuration.speed_names[v] for v in entries)
+            raise SingularError(f"derivatives: {plans.tree.name!r} is in a position where {names} do not determine its "
+                                "motion, so that nothing changes with them alone; compile with other independent=...")
 
 
 def _for_few(run: Evaluator, function: Function, wrenches: bool, states: int = 1) -> Evaluator:
