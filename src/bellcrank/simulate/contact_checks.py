@@ -12,6 +12,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.mechanism.contact.contact_material import Unyielding
+from bellcrank.mechanism.contact.narrow_phase import bounds_of
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
 from bellcrank.mechanism.joints import Joint, Revolute
@@ -145,7 +146,7 @@ def _radius(shape: Any) -> float:
     """How far a shape goes from its origin as it turns [m]: a sphere does not."""
     if isinstance(shape, (Sphere, HeightField)):
         return 0.0
-    return float(np.linalg.norm(np.max(np.abs(_bounds(shape)), axis=0)))
+    return float(np.linalg.norm(np.max(np.abs(bounds_of(shape)), axis=0)))
 
 
 def _swept(shape: Any, turn: Floats) -> float:
@@ -155,16 +156,9 @@ def _swept(shape: Any, turn: Floats) -> float:
     return _radius(shape)
 
 
-def _bounds(shape: Any) -> tuple[Floats, Floats]:
-    """The lowest and the highest corner [m]."""
-    found: tuple[Floats, Floats] = shape.bounds() if hasattr(shape, "bounds") else (
-        np.min(shape.corners, axis=0), np.max(shape.corners, axis=0))
-    return found
-
-
 def _size(shape: Any) -> float:
     """The smallest extent of a shape [m]."""
     if isinstance(shape, (HeightField, Plane)):
         return float("inf")
-    low, high = _bounds(shape)
+    low, high = bounds_of(shape)
     return float(np.min(high - low))

@@ -21,7 +21,7 @@ from bellcrank.spatial import Vector
 
 __all__ = ["field_box", "field_capsule", "field_cone", "field_cylinder", "field_points", "field_sphere"]
 
-#: steps by which the deepest point of a rim is found, the largest of them [rad], and what is too flat for any
+#: steps by which the deepest point of a rim is found, the largest of them [rad], and the share of the radius that is too flat for any
 _AGAIN, _TURN, _FLAT = 4, 0.5, 1e-9
 
 
@@ -129,7 +129,7 @@ def _settled(field: HeightField, at: ShapeFrame, axis: Vector, center: Vector, a
     """The point of a circle where the depth f is stationary along it, by Newton's method: f' = -N . p', and
     f'' = p' . H'' p' - N . p'' with N = (-slope, 1), p' across the arm and p'' against it. Where f'' has the wrong sign
     (`side` is that of the right one) the point stays."""
-    square = arm.dot(arm)
+    flat = _FLAT * sqrt(arm.dot(arm))
     for _ in range(_AGAIN):
         along = axis.cross(arm)
         ground = _ground(field, *at.local(center + arm)[:2], bent=True)
@@ -137,8 +137,8 @@ def _settled(field: HeightField, at: ShapeFrame, axis: Vector, center: Vector, a
         px, py = at.x.dot(along), at.y.dot(along)
         (xx, xy), (_, yy) = ground.bend
         bend = (px * px * xx + 2.0 * (px * py * xy) + py * py * yy + up.dot(arm)) * side
-        step = clamp(up.dot(along) * side / maximum(bend, _FLAT), -_TURN, _TURN)
-        step = select_less(bend, _FLAT * sqrt(square), 0.0, step)
+        step = clamp(up.dot(along) * side / maximum(bend, flat), -_TURN, _TURN)
+        step = select_less(bend, flat, 0.0, step)
         arm = (arm + along * step) * (1.0 / sqrt(1.0 + step * step))
     return center + arm
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.contact.box_contacts import box_box
 from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule, capsule_cylinder
@@ -36,7 +39,7 @@ from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "as_box", "known_pair", "places_of", "seen_by_contact", "touches", "why_unknown"]
+__all__ = ["MOST_CORNERS", "as_box", "bounds_of", "known_pair", "places_of", "seen_by_contact", "touches", "why_unknown"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -55,12 +58,46 @@ _PAIRS: dict[tuple[type, type], Any] = {
 
 
 def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list[Touch]:
-    """Where two shapes touch, always the same number of places; normals from the first to the second."""
+    """Where two shapes touch, always the same number of places; normals from the first to the second.
+
+    Lengths are measured in units of the larger shape, so that tolerances are shares of it whatever the units of the
+    mechanism; a unit is a power of two, which rounds nothing. Nothing on planes and height fields asks for one.
+    """
+    if any(isinstance(shape, (HeightField, Plane)) for shape in (one, other)):
+        return _found(one, first, other, second)
+    unit = _unit(one, other)
+    mine = ShapeFrame(Vector.zero(), *first.axes)
+    theirs = ShapeFrame((second.origin - first.origin) * (1.0 / unit), *second.axes)
+    return [Touch(first.origin + t.point * unit, t.normal, t.depth * unit, t.gain, t.share)
+            for t in _found(_in_units(one, unit), mine, _in_units(other, unit), theirs)]
+
+
+def _found(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list[Touch]:
     direct = _PAIRS.get((type(one), type(other)))
     if direct is not None:
         found: list[Touch] = direct(one, first, other, second)
         return found
     return [t.swapped() for t in _PAIRS[type(other), type(one)](other, second, one, first)]
+
+
+def _unit(*shapes: Any) -> float:
+    """The power of two below the largest extent of shapes [m]."""
+    return math.ldexp(1.0, math.frexp(max(float(np.max(np.ptp(bounds_of(shape), axis=0))) for shape in shapes))[1] - 1)
+
+
+def bounds_of(shape: Any) -> tuple[Floats, Floats]:
+    """The lowest and the highest corner of a shape as contact sees it [m]."""
+    found: tuple[Floats, Floats] = shape.bounds() if hasattr(shape, "bounds") else (
+        np.min(shape.corners, axis=0), np.max(shape.corners, axis=0))
+    return found
+
+
+def _in_units(shape: Any, unit: float) -> Any:
+    """A shape that ends, with its lengths divided by a unit."""
+    if isinstance(shape, Points):
+        return shape._replace(corners=tuple((x / unit, y / unit, z / unit) for x, y, z in shape.corners),
+                              planes=tuple((a, b, c, d / unit) for a, b, c, d in shape.planes))
+    return type(shape)(*(np.divide(getattr(shape, f.name), unit) for f in fields(shape)))
 
 
 def known_pair(one: Any, other: Any) -> bool:
