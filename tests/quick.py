@@ -12,6 +12,7 @@ _COUNTED = "test_operation_counts.py::test_loops_are_counted_or_refused"
 #: package in src/bellcrank -> files, or tests in them, relative to the folder of tests
 QUICK: dict[str, tuple[str, ...]] = {
     "": ("test_math.py::test_derivatives", "test_math.py"),
+    "files": ("test_damaged_matrices.py::test_a_mat_file_that_crashes_its_reader", "test_damaged_matrices.py"),
     "scalar": ("test_scalar.py::test_digest_is_the_same_in_every_process", "test_scalar.py"),
     "target": ("test_sincos.py::test_zero_keeps_its_sign",),
     "target/c": ("test_export_c.py::test_names_cannot_end_comments", "test_export_c.py::test_refusals"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.io.common.height_images import heights_of_image
 
 MJCF = """<mujoco><asset><hfield name="hills" nrow="3" ncol="4" size="2 1 0.5 0.1"
   elevation="0 0 0 0  0 1 0.5 0  0 0 0 1"/></asset>
@@ -156,6 +159,19 @@ def test_sdf(tmp_path: Path) -> None:
     field = next(s for s in m.shapes if s.name == "ground")
     assert isinstance(field.shape, bc.HeightField) and field.pose.position[2] == 1.0
     assert field.shape.height(2.0, 1.0) == pytest.approx(0.5) and field.shape.height(-2.0, 1.0) == 0.0
+
+
+def test_gigantic_images_are_refused_by_their_header(tmp_path: Path) -> None:
+    """A PNG of some bytes may promise gigabytes of pixels."""
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    for wide, said in ((10_000, "10000 x 10000 pixels, more than 20 million"), (20_000, "pixels"), (4_000, "cannot be read")):
+        head = chunk(b"IHDR", struct.pack(">IIBBBBB", wide, wide, 8, 0, 0, 0, 0))
+        (tmp_path / "land.png").write_bytes(
+            b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(9))) + chunk(b"IEND", b""))
+        with pytest.raises(bc.ModelError, match=said):
+            heights_of_image(str(tmp_path / "land.png"), (4.0, 4.0, 1.0))
 
 
 @pytest.mark.parametrize(("model", "first", "third", "pairs"), [

@@ -378,7 +378,7 @@ def test_matrices_in_files(tmp_path: Path) -> None:
         assert relative(found, wanted) < 1e-9
     for given, said in ((f"{tmp_path / 'beam.mat'}:k", "no matrix 'k'"), (tmp_path / "beam.mat", "say which"),
                         (tmp_path / "nothing.mat", "there is no file"), (tmp_path, "there is no file")):
-        with pytest.raises(bc.ModelError, match=said):
+        with pytest.raises(bc.FileError, match=said):
             FlexibleBody.from_matrices(mass, given, nodes, {"base": 0}, modes=3)
 
 

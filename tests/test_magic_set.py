@@ -4,11 +4,14 @@ floats: Pacejka, "Tyre and Vehicle Dynamics", 2002, (4.E1)-(4.E78) without turn 
 from __future__ import annotations
 
 import math
+import re
 from math import atan, cos, exp, pi, sin, sqrt, tan
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import bellcrank as bc
 from bellcrank.mechanism.forces.magic_set import COEFFICIENTS, MagicSet
 
 #: every coefficient has a part in every result
@@ -91,3 +94,15 @@ def test_no_slip_at_all_is_nothing_special() -> None:
     """All numbers that roots are taken of are zero there."""
     plain = {name: ALL[name] for name in ("FNOMIN", "PDX1", "PKX1", "PDY1", "PKY1", "PKY2", "QBZ1", "QDZ1", "QBZ9")}
     assert np.abs(MagicSet.of(plain).loads(4000.0, 0.0, 0.0, 0.0, 0.3, 20.0, 1.0)).max() < 1e-6
+
+
+def test_damaged_tyre_files(tmp_path: Path) -> None:
+    file = tmp_path / "tyre.tir"
+    for text in ("1..6", ".", "1.2.3E+4"):
+        file.write_text(f"[MODEL]\nFNOMIN = 4000\nPCX1 = {text}\n")
+        with pytest.raises(bc.FileError, match=rf"tyre\.tir:3: PCX1 = {re.escape(text)} is not a number"):
+            MagicSet.from_file(file)
+    with pytest.raises(bc.FileError, match="cannot be read"):
+        MagicSet.from_file(tmp_path / "none.tir")
+    with pytest.raises(bc.FileError, match="is not a regular file"):
+        MagicSet.from_file(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 
 import numpy as np
@@ -333,7 +334,7 @@ def test_from_csv(tmp_path):
         place.write_text(text)
         with pytest.raises(bc.ModelError, match=r".csv:4: 1 is not above 2 of the line before; sort the lines"):
             bc.Table.from_csv(place, grid=place is grid, extrapolate="hold")
-    with pytest.raises(bc.ModelError, match=r"cannot be read"):
+    with pytest.raises(bc.FileError, match=r"none.csv: cannot be read"):
         bc.Table.from_csv(tmp_path / "none.csv", extrapolate="hold")
     file.write_text("Weg;Kraft\n0;-0,5\n2;1,5\n")
     with pytest.raises(bc.ModelError, match=r"one column by the delimiter ','; read it with delimiter=';'"):
@@ -432,3 +433,14 @@ def test_tables_everywhere_are_the_functions_of_their_points(use, tmp_path):
 def saved(m, folder):
     bc.save(m, folder / "m.yaml")
     return (bc.load(folder / "m.yaml"),)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of POSIX")
+def test_tables_are_read_from_regular_files_only(tmp_path):
+    """A pipe would never come back, a device never end."""
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", "/dev/zero", tmp_path):
+        with pytest.raises(bc.FileError, match="is not a regular file"):
+            bc.Table.from_csv(path, extrapolate="hold")
+    with pytest.raises(bc.FileError, match="cannot be read"):
+        bc.Table.from_csv("a\0b", extrapolate="hold")

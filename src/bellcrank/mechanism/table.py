@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.errors import FileError, ModelError, StateError, hint
+from bellcrank.files.contents import text_contents
 from bellcrank.mechanism.piecewise import BEYOND, KINDS, pieces, surface_pieces
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.scalar.jet import Jet
@@ -288,6 +290,8 @@ def _check_period(what: str, table: npt.NDArray[np.float64]) -> None:
 
 # -- files ------------------------------------------------------------------------------------------------------------
 _Row = tuple[int, list[str]]
+#: larger files are refused
+_MOST_BYTES = 100_000_000
 
 
 def _rows(path: Path, delimiter: str, decimal: str, what: str) -> list[_Row]:
@@ -295,13 +299,12 @@ def _rows(path: Path, delimiter: str, decimal: str, what: str) -> list[_Row]:
     if not isinstance(delimiter, str) or len(delimiter) != 1 or decimal not in (".", ",") or decimal == delimiter:
         raise ModelError(f"{what}: delimiter is one character, and decimal another, '.' or ',', got {delimiter!r} and "
                          f"{decimal!r}")
+    text = text_contents(str(path), _MOST_BYTES)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            read = [line.split() for line in file] if delimiter == " " else list(csv.reader(file, delimiter=delimiter))
-    except OSError as error:
-        raise ModelError(f"{what}: {path} cannot be read ({error.strerror})") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ModelError(f"{what}: {path} is no text with columns ({error})") from None
+        lines = io.StringIO(text, newline="")
+        read = [line.split() for line in lines] if delimiter == " " else list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:
+        raise FileError(f"{what}: {path} is no text with columns ({error})") from None
     rows = [(i, [_pointed(cell.strip(), decimal) for cell in row]) for i, row in enumerate(read, 1)
             if any(cell.strip() for cell in row) and not row[0].lstrip().startswith("#")]
     if not rows:

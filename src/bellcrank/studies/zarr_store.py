@@ -9,26 +9,25 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.errors import FileError, ModelError
+from bellcrank.errors import BellcrankError, FileError, ModelError
 from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.result_sinks import check_names
 from bellcrank.studies.sample_table import SampleTable
+from bellcrank.studies.store_description import MARK, MOST_CHUNKS, PIECE, VERSION, describe_store, marked_attributes
 
 if TYPE_CHECKING:
     import xarray
 
 __all__ = ["ZarrSink", "check_out", "open_sweep"]
 
-#: the version of the layout, under the name by which stores of sweeps are known
-_MARK, _VERSION = "bellcrank_sweep", 1
-#: runs in one piece of what is written once
-_PIECE = 1 << 20
 #: what differs, in words
 _WORDS = {"machine": "the machine", "samples": "the samples", "run": "run", "reduce": "reduce",
           "version": "the version of bellcrank"}
@@ -49,22 +48,12 @@ def check_out(out: str | os.PathLike[str], resume: bool) -> Path:
     if not path.parent.is_dir():
         raise FileError(f"sweep: out: {path}: the folder {str(path.parent)!r} does not exist; make it first")
     if path.exists():
-        if not path.is_dir() or _attributes(path) is None:
+        if marked_attributes(path) is None:
             raise FileError(f"sweep: out: {path} exists and is no store of a sweep; give another name")
         if not resume:
             raise FileError(f"sweep: out: {path} holds a sweep already; resume=True goes on with it, or give another "
                             "name")
     return path
-
-
-def _attributes(path: Path) -> dict[str, Any] | None:
-    """The attributes of a store of a sweep; None if it is none."""
-    zarr = _zarr()
-    try:
-        attrs = dict(zarr.open_group(str(path), mode="r").attrs)
-    except Exception:  # whatever it is
-        return None
-    return attrs if attrs.get(_MARK) == _VERSION else None
 
 
 class ZarrSink:
@@ -76,46 +65,63 @@ class ZarrSink:
         self._lock = contextlib.ExitStack()
         self._lock.enter_context(_alone(path))
         try:
-            if not path.exists():
-                self._create(attrs, fingerprints, chunk)
-            self._group = _zarr().open_group(str(path), mode="r+")
-            known = dict(self._group.attrs)
-            _check_same(path, known["fingerprints"], fingerprints)
-            self.chunk = int(known["chunk"])
-            self._done = self._group["chunk_done"]
-            self._names: dict[str, Any] = dict.fromkeys(known.get("layout", ()))
+            with _store_errors(path):
+                if not path.exists():
+                    self._create(attrs, fingerprints, chunk)
+                known = describe_store(path).attrs
+                _check_same(path, known["fingerprints"], fingerprints)
+                self._group = _zarr().open_group(str(path), mode="r+", zarr_format=3, use_consolidated=False)
+                self.chunk = int(known["chunk"])
+                self._done = self._group["chunk_done"]
+                self._names: dict[str, Any] = dict.fromkeys(known.get("layout", ()))
         except BaseException:
             self._lock.close()
             raise
 
     def _create(self, attrs: Mapping[str, Any], fingerprints: Mapping[str, str], chunk: int) -> None:
         """Make the store beside its place, and put it there when it is complete."""
-        table, new = self._table, self._path.with_name(f"{self._path.name}.new")
-        shutil.rmtree(new, ignore_errors=True)
-        group = _zarr().open_group(str(new), mode="w-")
+        table = self._table
+        if table.runs > MOST_CHUNKS * chunk:
+            raise ModelError(f"sweep: chunk={chunk} makes more than {MOST_CHUNKS:,} chunks of {table.runs:,} runs; "
+                             "give larger chunks")
+        beside = Path(tempfile.mkdtemp(prefix=f".{self._path.name[:40]}.", suffix=".new", dir=self._path.parent))
+        try:
+            self._write_samples(beside / "store", attrs, fingerprints, chunk)
+            os.rename(beside / "store", self._path)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+    def _write_samples(self, new: Path, attrs: Mapping[str, Any], fingerprints: Mapping[str, str], chunk: int) -> None:
+        table = self._table
+        group = _zarr().open_group(str(new), mode="a", zarr_format=3)
         rows = table.runs
         for k, name in enumerate(table.names):
-            array = self._array(group, name, ("run",), np.dtype(float), (rows,), (min(rows, _PIECE),), {})
-            for first in range(0, rows, _PIECE):
-                last = min(first + _PIECE, rows)
+            array = self._array(group, name, ("run",), np.dtype(float), (rows,), (min(rows, PIECE),), {})
+            for first in range(0, rows, PIECE):
+                last = min(first + PIECE, rows)
                 array[first:last] = table.rows(first, last)[:, k]
         for name, fill in (("status", "pending"), ("reason", "")):
             self._array(group, name, ("run",), np.dtype(str), (rows,), (chunk,), {"coordinates": " ".join(table.names)},
                         fill)
         self._array(group, "chunk_done", ("chunk",), np.dtype(np.uint8), (-(-rows // chunk),), (1,), {}, 0)
-        group.attrs.update({_MARK: _VERSION, **attrs, "chunk": chunk, "fingerprints": dict(fingerprints)})
-        os.replace(new, self._path)
+        group.attrs.update({MARK: VERSION, **attrs, "chunk": chunk, "fingerprints": dict(fingerprints)})
 
     def _array(self, group: Any, name: str, dims: tuple[str, ...], dtype: np.dtype[Any], shape: tuple[int, ...],
                chunks: tuple[int, ...], attrs: Mapping[str, Any], fill: Any = None) -> Any:
         return group.create_array(name, shape=shape, chunks=tuple(max(1, n) for n in chunks), overwrite=True,
                                   dtype="str" if dtype.kind in "UO" else dtype, dimension_names=dims,
+                                  compressors=_zarr().codecs.ZstdCodec(),
                                   fill_value=fill_of(dtype) if fill is None else fill, attributes=dict(attrs))
 
     def missing(self) -> list[int]:
-        return np.flatnonzero(self._done[:] == 0).tolist()
+        with _store_errors(self._path):
+            return np.flatnonzero(self._done[:] == 0).tolist()
 
     def put(self, number: int, part: ChunkResult) -> None:
+        with _store_errors(self._path):
+            self._put(number, part)
+
+    def _put(self, number: int, part: ChunkResult) -> None:
         rows = slice(number * self.chunk, number * self.chunk + len(part.status))
         if part.variables and not self._names:
             self._lay_out(part)
@@ -169,25 +175,31 @@ def _check_same(path: Path, there: Mapping[str, str], here: Mapping[str, str]) -
 
 def open_sweep(path: str | os.PathLike[str]) -> xarray.Dataset:
     """The results of a sweep that was written to a Zarr store, whether or not it is complete: ``status`` is "pending"
-    of runs that have not been computed yet. Nothing is read before it is used.
+    of runs that have not been computed yet. Results are read when they are used.
+
+    A store may come from a stranger: its description is checked first, codecs other than those that sweeps write are
+    refused, and damaged stores are a `FileError`, on opening or when the damaged values are read.
 
     >>> open_sweep("nothing.zarr")
     Traceback (most recent call last):
     bellcrank.errors.FileError: nothing.zarr is no store of a sweep
     """
     _zarr()
-    import xarray
+    from bellcrank.studies.store_reading import read_store
 
-    if not Path(path).is_dir() or _attributes(Path(path)) is None:
-        raise FileError(f"{path} is no store of a sweep")
+    return read_store(path)
+
+
+@contextlib.contextmanager
+def _store_errors(path: Path) -> Iterator[None]:
+    """Failures of the disk or of the Zarr library name the store."""
     try:
-        import dask.array  # noqa: F401
-
-        chunks: Any = {}
-    except ImportError:
-        chunks = None
-    found = xarray.open_dataset(str(path), engine="zarr", consolidated=False, chunks=chunks)
-    return found.drop_vars("chunk_done")
+        yield
+    except BellcrankError:
+        raise
+    except Exception as error:
+        raise FileError(f"sweep: out: {path} cannot be written or read ({error}); complete chunks are kept, and "
+                        "resume=True goes on with them when the cause is gone") from error
 
 
 @contextlib.contextmanager
@@ -199,7 +211,14 @@ def _alone(path: Path) -> Iterator[None]:
         yield
         return
     lock = path.with_name(f".{path.name}.lock")
-    with lock.open("w") as file:
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        raise FileError(f"sweep: out: {lock} cannot be used to lock {path} ({error.strerror})") from None
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if status.st_size or not stat.S_ISREG(status.st_mode):
+            raise FileError(f"sweep: out: {lock}, which sweeps lock, is something else; rename it, or give another out")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
-from bellcrank.io.common.contents import regular_bytes
+from bellcrank.files.contents import regular_bytes
 from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.mjcf.gate import Gated, MeshFile, gated, mesh_path
 from bellcrank.io.mjcf.geoms import GeomFacts, MeshFacts, Surface

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.contents import regular_bytes
+from bellcrank.files.contents import regular_bytes
 from bellcrank.io.common.xml import clipped
 from bellcrank.io.mjcf.gate import Gated, mesh_path
 

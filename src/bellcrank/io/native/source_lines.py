@@ -17,7 +17,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.contents import text_contents
+from bellcrank.files.contents import text_contents
 from bellcrank.topology.builder import collector_paused
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "read_marked"]

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.contents import text_contents
+from bellcrank.files.contents import text_contents
 from bellcrank.io.common.xml import clipped, plain_number
 
 __all__ = ["MAX_BYTES", "YamlNode", "read_yaml"]

@@ -7,14 +7,18 @@ Element Method", volume 1, chapters 4 to 9. Nodes of elements are ordered as in 
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import ModelError
+from bellcrank.errors import FileError, ModelError
+from bellcrank.files.separate_process import read_apart
 from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
 
 __all__ = ["SHAPES", "elastic_matrix", "mesh_parts", "nodal_strains", "outer_edges", "solid_matrices"]
@@ -81,11 +85,7 @@ def mesh_parts(mesh: Any) -> tuple[Floats, dict[str, Ints]]:
     """Points and cells by kind of a meshio mesh, of a file that meshio reads, of a scikit-fem mesh, or of a pair
     (points, {"tetra": cells, ...})."""
     if isinstance(mesh, (str, bytes)) or hasattr(mesh, "__fspath__"):
-        try:
-            import meshio
-        except ImportError:
-            raise ModelError("FlexibleBody.from_mesh: files of meshes are read by meshio: pip install meshio") from None
-        mesh = meshio.read(mesh)
+        mesh = _mesh_in_file(Path(os.fsdecode(mesh)))
     if hasattr(mesh, "cells_dict"):
         points, cells = mesh.points, mesh.cells_dict
     elif hasattr(mesh, "p") and hasattr(mesh, "t"):  # scikit-fem has nodes by columns, and another order in hexahedra
@@ -97,11 +97,43 @@ def mesh_parts(mesh: Any) -> tuple[Floats, dict[str, Ints]]:
         except (TypeError, ValueError):
             raise ModelError("FlexibleBody.from_mesh: needs a mesh of meshio or scikit-fem, the name of a file, or "
                              f"(points, cells by kind), got {type(mesh).__name__}") from None
-    found = {kind: np.asarray(some, dtype=np.int64) for kind, some in cells.items() if kind in SHAPES and len(some)}
+    return _checked_parts(points, cells)
+
+
+def _checked_parts(points: Any, cells: Mapping[str, Any]) -> tuple[Floats, dict[str, Ints]]:
+    """Points and solid elements as arrays that fit to each other."""
+    try:
+        at = np.asarray(points, dtype=float)
+        found = {kind: np.asarray(some, dtype=np.int64) for kind, some in cells.items() if kind in SHAPES and len(some)}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"FlexibleBody.from_mesh: points and cells must be arrays of numbers ({error})") from None
+    if at.ndim != 2 or at.shape[1] != 3 or not np.isfinite(at).all():
+        raise ModelError(f"FlexibleBody.from_mesh: points must be finite, three numbers each, got shape {at.shape}")
     if not found:
         raise ModelError(f"FlexibleBody.from_mesh: the mesh has no solid elements ({', '.join(SHAPES)}), only "
                          f"{', '.join(cells) or 'none'}")
-    return np.asarray(points, dtype=float), found
+    for kind, some in found.items():
+        nodes = SHAPES[kind][0]
+        if some.ndim != 2 or some.shape[1] != nodes or some.min() < 0 or some.max() >= len(at):
+            raise ModelError(f"FlexibleBody.from_mesh: {kind} elements need {nodes} nodes of the mesh each, got shape "
+                             f"{some.shape} with numbers from {some.min()} to {some.max()} for {len(at)} nodes")
+    return at, found
+
+
+def _mesh_in_file(path: Path) -> tuple[Floats, dict[str, Ints]]:
+    """Points and cells of a file; meshio reads it in another process, which it may end."""
+    if importlib.util.find_spec("meshio") is None:
+        raise ModelError("FlexibleBody.from_mesh: files of meshes are read by meshio: pip install meshio")
+    try:
+        if not path.is_file():
+            raise FileError(f"FlexibleBody.from_mesh: there is no file {str(path)!r}")
+        arrays = read_apart("mesh", path)
+    except FileError:
+        raise
+    except (ValueError, OSError) as error:
+        raise FileError(f"FlexibleBody.from_mesh: {str(path)!r} cannot be read by meshio ({error})") from None
+    cells = {name.removeprefix("cells."): x for name, x in arrays.items() if name.startswith("cells.")}
+    return arrays["points"], cells
 
 
 def solid_matrices(points: Floats, cells: Mapping[str, Ints], E: float, nu: float, rho: float) -> tuple[Any, Any]:
@@ -115,9 +147,6 @@ def solid_matrices(points: Floats, cells: Mapping[str, Ints], E: float, nu: floa
     rows, columns, masses, stiffnesses = [], [], [], []
     for kind, some in cells.items():
         nodes, rule = SHAPES[kind]
-        if some.ndim != 2 or some.shape[1] != nodes or some.min() < 0 or some.max() >= len(points):
-            raise ModelError(f"FlexibleBody.from_mesh: {kind} elements need {nodes} nodes of the mesh each, got shape "
-                             f"{some.shape}")
         mass, stiffness = _elements(points[some], rule(), elastic, rho)
         places = (3 * some[:, :, None] + np.arange(3)).reshape(len(some), -1)
         rows.append(np.repeat(places, 3 * nodes, axis=1).ravel())

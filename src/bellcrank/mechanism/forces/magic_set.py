@@ -16,6 +16,7 @@ to the left and makes a negative F_y; a positive camber leans to the right.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from bellcrank.errors import ModelError, hint
+from bellcrank.errors import FileError, ModelError, hint
+from bellcrank.files.contents import contents
 from bellcrank.scalar.functions import atan, cos, exp, maximum, minimum, sign, sin, sqrt, tan
 from bellcrank.scalar.graph import Number
 
@@ -44,6 +46,8 @@ COEFFICIENTS = ("FNOMIN", "LONGVL", "LMUX", "LMUY", *(
 #: groups of property files that are about other things: relaxation lengths, the belt as a gyroscope
 _OTHER = ("PTX", "PTY", "QTZ")
 _ENTRY = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*([-+]?[0-9.]+(?:[eEdD][-+]?[0-9]+)?)\s*(?:[$!{].*)?$")
+#: larger files are refused
+_MOST_BYTES = 10_000_000
 _NEEDED = ("FNOMIN", "PDX1", "PKX1", "PDY1", "PKY1")
 
 
@@ -110,18 +114,18 @@ class MagicSet:
         headings ``[SECTION]``. Scale factors but those of grip must be 1, and what its equations have beyond these, 0.
         """
         section, given = "", {}
-        try:
-            text = Path(path).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise ModelError(f"{what}: the tyre property file {str(path)!r} cannot be read ({error.strerror})"
-                             ) from None
-        for line in text.splitlines():
+        text = contents(os.fsdecode(path), _MOST_BYTES).decode("utf-8", "replace")
+        for number, line in enumerate(text.splitlines(), 1):
             if line.lstrip().startswith("["):
                 section = line.strip().strip("[]").upper()
             found = _ENTRY.match(line)
             if found is None:
                 continue
-            name, value = found[1].upper(), float(found[2].upper().replace("D", "E"))
+            name = found[1].upper()
+            try:
+                value = float(found[2].upper().replace("D", "E"))
+            except ValueError:
+                raise FileError(f"{what}: {path}:{number}: {name} = {found[2]} is not a number") from None
             if name in COEFFICIENTS:
                 given[name] = value
             elif "SCALING" in section and value != 1.0:

@@ -1,0 +1,1 @@
+"""Files that come from others: read in bounded time and memory."""
