@@ -161,7 +161,7 @@ class ForceElements(JointForceElements):
         return target.index
 
     def _point(self, what: str, label: str, body: int, at: Sequence[Number] | None) -> tuple[Number, ...]:
-        """The point of a body at which a force acts; without one, the origin of the frame, if that is the body's own."""
+        """The point of a body where a force acts; without one, the origin of the frame, if that is the body's own."""
         if at is not None:
             return triple(at, f"{what}: {label}")
         if self.in_design_position(body):
