@@ -166,7 +166,8 @@ def test_gigantic_images_are_refused_by_their_header(tmp_path: Path) -> None:
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
-    for wide, said in ((10_000, "10000 x 10000 pixels, more than 20 million"), (20_000, "pixels"), (4_000, "cannot be read")):
+    for wide, said in ((10_000, "10000 x 10000 pixels, more than 20 million"), (20_000, "pixels"),
+                       (4_000, "cannot be read")):
         head = chunk(b"IHDR", struct.pack(">IIBBBBB", wide, wide, 8, 0, 0, 0, 0))
         (tmp_path / "land.png").write_bytes(
             b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(bytes(9))) + chunk(b"IEND", b""))

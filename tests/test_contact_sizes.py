@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_contact_shapes import SHAPES, moving, turns
 
 import bellcrank as bc
 from bellcrank.mechanism.contact.contact_material import Compliant
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact
 from bellcrank.topology.contact_pairs import ContactPair
+from test_contact_shapes import SHAPES, moving, turns
 
 #: pairs whose depth is measured in several ways, and one of each other kind
 PAIRS = [("capsule", "box"), ("box", "cylinder"), ("cylinder", "cylinder"), ("capsule", "cylinder"), ("box", "box"),

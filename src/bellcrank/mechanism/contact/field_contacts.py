@@ -21,7 +21,8 @@ from bellcrank.spatial import Vector
 
 __all__ = ["field_box", "field_capsule", "field_cone", "field_cylinder", "field_points", "field_sphere"]
 
-#: steps by which the deepest point of a rim is found, the largest of them [rad], and the share of the radius that is too flat for any
+#: steps by which the deepest point of a rim is found, the largest of them [rad], and the share of the radius that is
+#: too flat for any
 _AGAIN, _TURN, _FLAT = 4, 0.5, 1e-9
 
 

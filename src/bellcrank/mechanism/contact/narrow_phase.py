@@ -39,7 +39,8 @@ from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "as_box", "bounds_of", "known_pair", "places_of", "seen_by_contact", "touches", "why_unknown"]
+__all__ = ["MOST_CORNERS", "as_box", "bounds_of", "known_pair", "places_of", "seen_by_contact", "touches",
+           "why_unknown"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
