@@ -260,7 +260,8 @@ HOSTILE = {
     "fine mesh": "<mujoco><asset><mesh name='m' builtin='supertorus' params='90000 1 1 1'/></asset></mujoco>",
     "attribute": "<mujoco>\n<worldbody>\n<body nose='1'/></worldbody></mujoco>",
     "weightless": "<mujoco>\n<worldbody>\n<body><joint/></body></worldbody></mujoco>",
-    "key": f"<mujoco><worldbody>{BODY}</worldbody><keyframe><key qpos='1 2'/></keyframe></mujoco>",
+    "key": f"<mujoco><worldbody>{BODY}</worldbody><keyframe><key qpos='x'/></keyframe></mujoco>",
+    "attached text": "<mujoco><asset><model name='m' file='model.xml'/></asset></mujoco>",
 }
 
 
@@ -268,6 +269,81 @@ HOSTILE = {
 def test_bad_files_are_one_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(bc.FileError, match=r"model\.xml:\d+"):
         read_mjcf(written(tmp_path, HOSTILE[name]))
+
+
+KEYED = """<mujoco><worldbody><body pos="0 0 1"><freejoint name="f"/><geom size=".1"/>
+  <body><joint name="h"/><geom size=".1" pos=".3 0 0"/></body></body></worldbody>
+  <keyframe><key name="k" {}/></keyframe></mujoco>"""
+
+
+@pytest.mark.parametrize("numbers, said", [("qpos='0 0 0 0 0 0 0 0.5'", "is zero, taken as 1, 0, 0, 0"),
+                                           ("qvel='1 2 3'", "qvel has 3 of 7 numbers"),
+                                           ("qpos='0.1 0.2'", "qpos has 2 of 8 numbers")])
+def test_keyframes_are_completed_as_mujoco_does(tmp_path: Path, numbers: str, said: str) -> None:
+    path = written(tmp_path, KEYED.format(numbers))
+    _, report = read_mjcf(path)
+    assert any(said in note.text for note in report.of_kind("changed"))
+    model = mujoco.MjModel.from_xml_path(str(path))
+    key = report.keyframes["k"]
+    np.testing.assert_allclose(key["q"]["f"], (*model.key_qpos[0][3:7], *(model.key_qpos[0][:3] - (0, 0, 1))))
+    np.testing.assert_allclose((*key["u"]["f"][3:], *key["u"]["f"][:3], key["u"]["h"]), model.key_qvel[0])
+    assert key["q"]["h"] == model.key_qpos[0][7]
+
+
+def test_keyframes_that_are_too_long_are_left_out(tmp_path: Path) -> None:
+    _, report = read_mjcf(written(tmp_path, KEYED.format("qpos='1 2 3 4 5 6 7 8 9'")))
+    assert not report.keyframes
+    assert any("left out: qpos have more numbers" in note.text for note in report.of_kind("warned"))
+
+
+def test_attached_models(tmp_path: Path) -> None:
+    """Each in the units of its own file, with its actuators, twice; lines of errors are those of the files."""
+    written(tmp_path, """<mujoco model="leg"><compiler angle="degree"/><worldbody>
+      <body name="thigh"><joint name="hip" axis="0 1 0" range="-30 40"/><geom size=".1" pos=".2 0 0"/>
+        <body name="shin" pos=".4 0 0" euler="0 30 0"><joint name="knee" axis="0 1 0"/><geom size=".05" pos="0 0 .3"/>
+        </body></body></worldbody><actuator><position name="p" joint="hip" kp="3"/></actuator></mujoco>""", "leg.xml")
+    path = written(tmp_path, """<mujoco><compiler angle="radian"/><asset><model name="leg" file="leg.xml"/></asset>
+      <worldbody><body name="trunk"><freejoint name="free"/><geom size=".2"/>
+        <frame pos="0 .1 0"><attach model="leg" body="thigh" prefix="left_"/></frame>
+        <attach model="leg" body="thigh" prefix="right_"/></body></worldbody></mujoco>""")
+    machine, report = read_mjcf(path)
+    assert report.limits["left_hip"].upper == pytest.approx(np.radians(40.0))
+    assert set(machine.parameters) == {"left_p", "right_p"}
+    source = compiled(path, None, "error")
+    reader = MjcfReader(source, False, True)
+    peer = Peer(mujoco, source.model, reader.joints, bc.compile(reader.mechanism(), backend="numpy"))
+    rng = np.random.default_rng(0)
+    qpos, qvel = peer.random_state(rng)
+    q, u = peer.ours(qpos, qvel)
+    theirs = peer.accelerations(qpos, qvel, np.zeros(2))
+    np.testing.assert_allclose(peer.theirs(peer.system.forward_dynamics(q, u), u, qpos), theirs, rtol=1e-9, atol=1e-9)
+    wrong = "<mujoco><worldbody>\n<body name='thigh'>\n<joint nose='1'/></body></worldbody></mujoco>"
+    written(tmp_path, wrong, "leg.xml")
+    with pytest.raises(bc.FileError, match=r"leg\.xml:3: <joint>.*nose"):
+        read_mjcf(path)
+
+
+def test_models_that_attach_each_other(tmp_path: Path) -> None:
+    """No loops, and no more elements than may be replicated."""
+    def attaching(name: str, times: int) -> str:
+        return (f"<mujoco><asset><model name='m' file='{name}'/></asset><worldbody><body name='b'><joint/>"
+                "<geom size='1'/>" + "".join(f"<attach model='m' body='b' prefix='{k}_'/>" for k in range(times))
+                + "</body></worldbody></mujoco>")
+
+    with pytest.raises(bc.FileError, match="includes itself"):
+        read_mjcf(written(tmp_path, attaching("model.xml", 1)))
+    for k in range(15):
+        written(tmp_path, attaching(f"m{k + 1}.xml", 4), f"m{k}.xml")
+    written(tmp_path, f"<mujoco><worldbody>{BODY}</worldbody></mujoco>", "m15.xml")
+    with pytest.raises(bc.FileError, match="would add more than 10000 elements"):
+        read_mjcf(tmp_path / "m0.xml")
+
+
+def test_complaints_name_what_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(bc.FileError, match=r"plugins are not read: mass"):
+        read_mjcf(written(tmp_path, """<mujoco><extension><plugin plugin="mujoco.sdf.bolt">
+          <instance name="bolt"/></plugin></extension><asset><mesh name="bolt"><plugin instance="bolt"/></mesh></asset><worldbody><body><freejoint/>
+          <geom type="sdf" mesh="bolt"><plugin instance="bolt"/></geom></body></worldbody></mujoco>"""))
 
 
 def test_plugins_and_buffers_are_left_out(tmp_path: Path) -> None:

@@ -155,12 +155,48 @@ def test_tendons_limit_the_force_of_actuators(tmp_path: Path) -> None:
     compare(reader, peer)
 
 
+THRUSTS = {
+    "motor": '<motor name="x" site="tip" gear="0 0 1 0 0 -.02" ctrlrange="0 1.5"/>',
+    "two": '<motor name="x" site="tip" gear="1 2 3 0 0 0"/><motor name="y" site="eye" gear="0 0 0 1 -2 .5"/>',
+    "general": '<general name="x" site="eye" gainprm="3" biastype="affine" biasprm="1 0 0" forcerange="-2 4" '
+               'gear=".1 0 .2 0 .3 0"/>',
+}
+
+
+@pytest.mark.parametrize("name", THRUSTS)
+def test_actuators_on_sites_push_as_in_mujoco(tmp_path: Path, name: str) -> None:
+    """The thrust of drones: in axes of a site that is turned against its body."""
+    content = text(THRUSTS[name]).replace('<site name="tip"', '<site name="tip" euler=".3 -.4 .5"')
+    reader, peer = read(tmp_path, content)
+    assert not [n for n in reader.notes if n.kind == "warned"]
+    compare(reader, peer)
+
+
+def test_limits_that_actuators_share(tmp_path: Path) -> None:
+    """Each is limited by itself, where MuJoCo limits their sum: exact while one of them pushes."""
+    inside = '<position name="x" joint="a" kp="50"/><position name="y" joint="a" kp="0"/>'
+    reader, peer = read(tmp_path, text(inside, a='actuatorfrcrange="-1 3"'))
+    assert [n.text for n in reader.notes if n.kind == "warned"]
+    compare(reader, peer)
+    limited = text('<position name="x" joint="a" kp="100"/>', a='actuatorfrcrange="-1 1" actuatorgravcomp="true"')
+    reader, peer = read(tmp_path, limited.replace('name="arm"', 'name="arm" gravcomp="1"'))
+    system, _ = peer.driven(reader, np.array([9.0]))
+    state = system.assemble()
+    assert system.element_forces(state.q, state.u)["x"].force == pytest.approx(1.0)
+
+
+def test_early_activations_are_told(tmp_path: Path) -> None:
+    reader, _ = read(tmp_path, text('<general name="x" joint="c" dyntype="integrator" actearly="true"/>'))
+    assert any("actearly" in note.text for note in reader.notes if note.kind == "ignored")
+
+
 NOT_MODELLED = {
-    "limit of several": ('<position joint="a" kp="2"/><position joint="a" kp="3"/>', "together"),
-    "limit of a sum": ('<position tendon="sum" kp="2"/>', "together"),
+    "limit of several": ('<position joint="a" kp="2"/><position joint="a" kp="3"/>', "each force by itself"),
+    "limit of a sum": ('<position tendon="sum" kp="2"/>', "each force by itself"),
     "two states": ('<general joint="c" dyntype="user" actdim="2" gainprm="1"/>', "activation"),
     "muscle of unknown length": ('<muscle joint="c"/>', "lengthrange is not in the file"),
-    "site": ('<motor site="tip" gear="1 0 0 0 0 0"/>', "a site"),
+    "two sites": ('<position site="tip" refsite="eye" gear="1 0 0 0 0 0"/>', "a site relative to another"),
+    "site with a rate": ('<velocity site="tip" gear="1 0 0 0 0 0" kv="2"/>', "more than the control"),
     "ball": ('<motor joint="round" gear="1 0 0"/>', "ball or free"),
     "free": ('<motor joint="fly" gear="1 0 0 0 0 0"/>', "ball or free"),
     "cord": ('<motor tendon="cord"/>', "not a sum of joints"),

@@ -13,6 +13,7 @@ from bellcrank.io.common.names import unused
 from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
 from bellcrank.io.mjcf.dc_motors import ControlVoltage, motor_constants
 from bellcrank.io.mjcf.loops import tendon_joints
+from bellcrank.io.mjcf.sites import site_pose
 from bellcrank.io.report import Actuation
 from bellcrank.mechanism.forces.servo import within
 
@@ -66,12 +67,17 @@ class _Drive:
 
 def read_actuators(reader: MjcfReader, machine: Mechanism) -> None:
     """Add every actuator whose force follows from its control and the state of its joints."""
-    found = [drive for index in range(len(reader.model.actuator_trntype)) for drive in _drives(reader, index)]
+    site, pushing = int(reader.mujoco.mjtTrn.mjTRN_SITE), reader.drives and "actuation" not in reader.off
+    on_sites = [index for index, kind in enumerate(reader.model.actuator_trntype) if int(kind) == site]
+    found = [drive for index in range(len(reader.model.actuator_trntype)) if index not in on_sites
+             for drive in _drives(reader, index)]
+    for index in on_sites if pushing else ():
+        _thrust(reader, machine, index)
     for drive in found:
         reader.place = drive.element
         reader.actuations[drive.name] = drive.data
         _rotor(reader, machine, drive)
-    if not reader.drives or "actuation" in reader.off:
+    if not pushing:
         return
     for joint in dict.fromkeys(d.data.joint for d in found if d.plain):
         _motors(reader, machine, joint, [d for d in found if d.plain and d.data.joint == joint])
@@ -89,11 +95,8 @@ def read_actuators(reader: MjcfReader, machine: Mechanism) -> None:
 def _drives(reader: MjcfReader, index: int) -> list[_Drive]:
     """The actuator, or nothing if it cannot be modelled."""
     model = reader.model
-    element = reader.source.element("actuator", index)
-    name = reader.source.name("actuator", index) or f"actuator{index}"
-    group = int(model.actuator_group[index])
-    if 0 <= group <= _GROUPS and int(model.opt.disableactuator) >> group & 1:
-        reader.note("ignored", element, "its group is switched off by the file")
+    name, element = _listed(reader, index)
+    if element is None:
         return []
     place = _transmission(reader, index)
     trouble = _law_trouble(reader, index) if isinstance(place, tuple) else place
@@ -109,6 +112,18 @@ def _drives(reader: MjcfReader, index: int) -> list[_Drive]:
     return [_Drive(name, index, element, factors, start, tendon, _actuation(reader, index, kind, on),
                    (float(gain[0]), float(gain[1]), float(gain[2])) if bent else (float(gain[0]), 0.0, 0.0),
                    _dynamics(reader, index), _is_muscle(reader, index))]
+
+
+def _listed(reader: MjcfReader, index: int) -> tuple[str, XmlElement | None]:
+    """The name of an actuator and its element; none if the file switches it off."""
+    element, group = reader.source.element("actuator", index), int(reader.model.actuator_group[index])
+    name = reader.source.name("actuator", index) or f"actuator{index}"
+    if int(getattr(reader.model, "actuator_actearly", np.zeros(index + 1))[index]):
+        reader.note("ignored", element, "actearly: MuJoCo's force is that of the activation one step later")
+    if 0 <= group <= _GROUPS and int(reader.model.opt.disableactuator) >> group & 1:
+        reader.note("ignored", element, "its group is switched off by the file")
+        return name, None
+    return name, element
 
 
 def _dynamics(reader: MjcfReader, index: int) -> str:
@@ -140,7 +155,7 @@ def _transmission(reader: MjcfReader, index: int) -> tuple[dict[str, float], flo
         if factors is None or not any(factors.values()):
             return "it pulls at a tendon that is not a sum of joints"
         return {joint: f for joint, f in factors.items() if f}, sum_at_rest(reader, factors), part
-    names = {"mjTRN_SLIDERCRANK": "a slider-crank", "mjTRN_SITE": "a site", "mjTRN_BODY": "contacts of a body"}
+    names = {"mjTRN_SLIDERCRANK": "a slider-crank", "mjTRN_BODY": "contacts of a body"}
     what = next((text for label, text in names.items() if kind == int(getattr(kinds, label))), "no joint")
     return f"it acts on {what}"
 
@@ -264,23 +279,21 @@ def _joint_limit(reader: MjcfReader, joint: str) -> Range:
 
 # -- servos -----------------------------------------------------------------------------------------
 def _shared(reader: MjcfReader, drive: _Drive, found: list[_Drive]) -> Range:
-    """What the joint or tendon lets through of the force of its actuators, if this one is alone there."""
-    model = reader.model
-    joints = [j for j in drive.factors if _joint_limit(reader, j) != _ALL]
-    if drive.tendon >= 0:
-        through, alone = _ALL, not joints
-        if model.tendon_actfrclimited[drive.tendon]:
-            through = _pair(model.tendon_actfrcrange[drive.tendon])
-            alone = alone and sum(d.tendon == drive.tendon for d in found) == 1
-    else:
-        through = _joint_limit(reader, drive.data.joint)
-        alone = not joints or sum(drive.data.joint in d.factors for d in found) == 1
-    if alone and joints and model.jnt_actgravcomp[reader.joints.index(joints[0])]:
-        alone = not np.any(model.body_gravcomp)
-    if not alone:
-        reader.note("warned", drive.element, "the limit of all actuator forces of a joint or tendon together is not "
-                                             "modelled")
-        return _ALL
+    """What its joints and tendon let through of the force of an actuator. They limit the sum of all actuators: where
+    several share a limit, it limits each of them by itself, which is noted."""
+    model, through, shared = reader.model, _ALL, False
+    if drive.tendon >= 0 and model.tendon_actfrclimited[drive.tendon]:
+        through = _pair(model.tendon_actfrcrange[drive.tendon])
+        shared = sum(d.tendon == drive.tendon for d in found) > 1
+    for joint, factor in drive.factors.items():
+        limit = _joint_limit(reader, joint)
+        if limit != _ALL:
+            through = _both(through, _times(limit, 1.0 / factor))
+            lifted = model.jnt_actgravcomp[reader.joints.index(joint)] and np.any(model.body_gravcomp)
+            shared = shared or len(drive.factors) > 1 or bool(lifted) or sum(joint in d.factors for d in found) > 1
+    if shared:
+        reader.note("warned", drive.element, "joint and tendon limit the sum of all actuator forces (compensation of "
+                                             "gravity included, if it is an actuator's); here each force by itself")
     return through
 
 
@@ -314,6 +327,43 @@ def _servo(reader: MjcfReader, machine: Mechanism, drive: _Drive, through: Range
         reader.controls[drive.name] = _control(reader, drive.index)
         said = f"its control is the parameter {drive.name!r}"
     reader.note("changed", drive.element, f"a servo on {', '.join(map(repr, drive.factors))}; {said}")
+
+
+# -- sites ------------------------------------------------------------------------------------------
+def _thrust(reader: MjcfReader, machine: Mechanism, index: int) -> None:
+    """An actuator that pushes and twists a body at a site, along the site's axes: the thrust of a drone."""
+    model, (name, element) = reader.model, _listed(reader, index)
+    if element is None:
+        return
+    site, reference = (int(i) for i in model.actuator_trnid[index])
+    trouble = _law_trouble(reader, index)
+    data = _actuation(reader, index, element.tag, reader.source.name("site", site))
+    if reference >= 0:
+        trouble = "it acts on a site relative to another one"
+    elif not trouble and (_dynamics(reader, index) != "none" or any(data.bias[1:]) or _is_bent(reader, index)):
+        trouble = "it acts on a site with a force that depends on more than the control"
+    if trouble:
+        reader.note("warned", element, f"not modelled, makes no force: {trouble}")
+        return
+    body, pose = site_pose(reader, site)
+    if not body:
+        reader.note("ignored", element, "it acts on the world")
+        return
+    control = machine.parameter(name, 0.0)
+    size = within(data.gain * within(control, *_ends_of(data.control)) + data.bias[0], *_ends_of(data.force))
+    force, moment = np.array(model.actuator_gear[index], dtype=float).reshape(2, 3) @ pose.rotation.T
+    machine.add_wrench(unused(name, {w.name: None for w in machine.wrenches}), reader.bodies[body], axes="body",
+                       at=pose.position, force=[x * size if x else 0.0 for x in force.tolist()],
+                       moment=[x * size if x else 0.0 for x in moment.tolist()])
+    reader.actuations[name] = data
+    reader.controls[name] = _control(reader, index)
+    reader.note("changed", element, f"a wrench on {reader.bodies[body]!r}; its control is the parameter {name!r}")
+
+
+def _is_bent(reader: MjcfReader, index: int) -> bool:
+    """Whether the gain of an actuator depends on length or rate."""
+    return int(reader.model.actuator_gaintype[index]) == int(reader.mujoco.mjtGain.mjGAIN_AFFINE) and bool(
+        np.any(reader.model.actuator_gainprm[index][1:3]))
 
 
 # -- activations ------------------------------------------------------------------------------------

@@ -42,36 +42,48 @@ def read_keyframes(reader: MjcfReader) -> None:
     model = reader.model
     for index, key in enumerate(reader.source.gate.keys):
         reader.place = key
-        qpos = _row(key, "qpos", model.qpos0)
-        qvel = _row(key, "qvel", np.zeros(model.nv))
+        sizes = {"qpos": model.nq, "qvel": model.nv, "act": model.na, "ctrl": len(model.actuator_ctrlrange)}
+        long = [name for name, size in sizes.items() if len(key.attributes.get(name, "").split()) > size]
+        if long:
+            reader.note("warned", key, f"left out: {' and '.join(long)} have more numbers than the model has entries")
+            continue
+        qpos = _row(reader, key, "qpos", model.qpos0)
+        qvel = _row(reader, key, "qvel", np.zeros(model.nv))
         name = key.attributes.get("name") or f"key{index}"
         state: dict[str, dict[str, Any]] = {"q": {}, "u": {}}
         if "ctrl" in key.attributes:
-            control = key.numbers("ctrl", len(model.actuator_ctrlrange))
+            control = _row(reader, key, "ctrl", np.zeros(sizes["ctrl"])).tolist()
             state["parameters"] = {label: control[at] for label, at in reader.controls.items()}
         for joint, label in enumerate(reader.joints):
-            state["q"][label], state["u"][label] = _converted(model, joint, qpos, qvel, key)
+            state["q"][label], state["u"][label] = _converted(reader, joint, qpos, qvel)
         if "act" in key.attributes and reader.activations:
-            active = key.numbers("act", int(model.na))
+            active = _row(reader, key, "act", np.zeros(model.na))
             state["u"] |= {label: float(active[at]) for label, at in reader.activations.items()}
         reader.keyframes[name] = state
         left = [what for what in ("mpos", "mquat", *(() if reader.activations else ("act",))) if what in key.attributes]
         reader.note("kept", key, "kept in report.keyframes" + (f", without {', '.join(left)}" if left else ""))
 
 
-def _row(key: XmlElement, name: str, default: Floats) -> Floats:
-    if name not in key.attributes:
-        return np.array(default, dtype=float)
-    return np.array(key.numbers(name, len(default)) if len(default) else (), dtype=float)
+def _row(reader: MjcfReader, key: XmlElement, name: str, default: Floats) -> Floats:
+    """Numbers of a keyframe; those at the end that it leaves out are the defaults, as MuJoCo has it."""
+    row = np.array(default, dtype=float)
+    words = key.attributes.get(name, "").split()
+    if words and len(row):
+        row[:len(words)] = key.numbers(name, len(words))
+        if len(words) < len(row):
+            reader.note("changed", key, f"{name} has {len(words)} of {len(row)} numbers; the others are the default")
+    return row
 
 
-def _converted(model: Any, joint: int, qpos: Floats, qvel: Floats, key: XmlElement) -> tuple[Any, Any]:
+def _converted(reader: MjcfReader, joint: int, qpos: Floats, qvel: Floats) -> tuple[Any, Any]:
+    model = reader.model
     at, to, kind = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]), int(model.jnt_type[joint])
     if kind not in (_FREE, _BALL):
         return float(qpos[at] - model.qpos0[at]), float(qvel[to])
     turn = qpos[at + 3:at + 7] if kind == _FREE else qpos[at:at + 4]
     if not turn.any():
-        raise key.error("a quaternion of zeros gives no direction")
+        reader.note("changed", reader.place, f"the quaternion of {reader.joints[joint]!r} is zero, taken as 1, 0, 0, 0")
+        turn = np.array([1.0, 0.0, 0.0, 0.0])
     turn = quaternion.normalize(turn)
     if kind == _BALL:
         return tuple(turn.tolist()), tuple(qvel[to:to + 3].tolist())

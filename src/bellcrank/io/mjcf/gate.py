@@ -1,14 +1,16 @@
 """The gate in front of MuJoCo's own parser: what a file may hold before C++ code sees it.
 
-The file and what it includes are read by the hardened XML reader, everything that is no part of the motion is left
-out, counts that multiply elements are bounded, and paths are replaced. MuJoCo is handed plain text with one element
-to a line, so that its complaints can be told with the line of the file they come from. It opens no file itself.
+The file, what it includes and the models it attaches are read by the hardened XML reader, everything that is no part of
+the motion is left out, counts that multiply elements are bounded, and paths are replaced. MuJoCo is handed plain text
+with one element to a line, no line number twice, so that its complaints can be told with the line of the file they come
+from. It opens no file itself.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
@@ -76,6 +78,8 @@ class Gated:
     notes: list[Note] = field(default_factory=list)
     keys: list[XmlElement] = field(default_factory=list)
     meshes: dict[str, MeshFile] = field(default_factory=dict)
+    #: texts of models that are attached, by the file name that MuJoCo sees; their lines go on where others end
+    models: dict[str, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -98,12 +102,31 @@ def gated(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = 
         raise root.error("is not an MJCF file: its outermost element is not <mujoco>")
     home = os.path.dirname(os.path.realpath(os.fsdecode(path)))
     inside = home if folder is None else os.path.realpath(os.fsdecode(folder))
-    _Includes(home, inside).expand(root)
-    if _expanded(root) - sum(1 for _ in root.walk()) > MAX_REPLICATED:
-        raise root.error(f"<replicate> and <composite> would add more than {MAX_REPLICATED} elements")
+    files = _Includes(home, inside)
+    files.expand(root)
     gate = Gated(root)
-    _ElementWriter(gate, home, inside).write(root)
+    models = _attached(root, files, (root.source,))
+    if _expanded(root, models) - sum(1 for _ in root.walk()) > MAX_REPLICATED:
+        raise root.error(f"<replicate>, <composite> and <attach> would add more than {MAX_REPLICATED} elements")
+    tokens = {path: f"model{k}.xml" for k, path in enumerate(models)}
+    gate.lines = _ElementWriter(gate, root, inside, tokens).lines()
+    for path, model in models.items():
+        before = len(gate.elements)
+        gate.models[tokens[path]] = "\n" * before + "\n".join(_ElementWriter(gate, model, inside, tokens).lines())
     return gate
+
+
+def _attached(root: XmlElement, files: _Includes, open_files: tuple[str, ...]) -> dict[str, XmlElement]:
+    """The models that a model may attach, and those that these may, by their paths, which stand in place of names."""
+    found: dict[str, XmlElement] = {}
+    for element in [child for asset in root.all("asset") for child in asset.all("model")]:
+        path, content = files.opened(element, open_files)
+        element.attributes["file"] = path
+        if content.tag != "mujoco":
+            raise element.error("the attached model is not an MJCF file: its outermost element is not <mujoco>")
+        element.attributes.setdefault("name", content.attributes.get("model", ""))
+        found = {path: content, **_attached(content, files, (*open_files, path)), **found}
+    return found
 
 
 def _resolved(element: XmlElement, name: str, folders: tuple[str, ...], inside: str) -> str:
@@ -147,44 +170,65 @@ class _Includes:
                 self._expand(child, open_files)
                 children.append(child)
                 continue
-            for inner in self._included(child, open_files).children:
+            for inner in self.opened(child, open_files)[1].children:
                 inner.parent = element
                 children.append(inner)
         element.children = children
 
-    def _included(self, element: XmlElement, open_files: tuple[str, ...]) -> XmlElement:
+    def opened(self, element: XmlElement, open_files: tuple[str, ...]) -> tuple[str, XmlElement]:
+        """The file that an element names, with all that it includes: its path, and its content."""
         here = os.path.dirname(os.path.realpath(element.source))
         path = _resolved(element, element.attribute("file"), (self.home, here), self.inside)
         self.count += 1
         if path in open_files or os.path.realpath(open_files[0]) == path:
             raise element.error(f"includes itself by way of {clipped(path)!r}")
         if self.count > MAX_INCLUDES or len(open_files) > 20:
-            raise element.error(f"more than {MAX_INCLUDES} files are included, or 20 inside each other")
+            raise element.error(f"more than {MAX_INCLUDES} files are included or attached, or 20 inside each other")
         try:
             content = read_xml(path, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
         except FileError as error:
             raise element.error(str(error)) from None
         self._expand(content, (*open_files, path))
-        return content
+        return path, content
 
 
-def _expanded(element: XmlElement, depth: int = 0) -> int:
-    """Elements after replication; also refuses nesting that only includes have made deep."""
-    if depth > MAX_DEPTH:
-        raise element.error(f"elements are nested more than {MAX_DEPTH} deep")
-    below = 1
-    for child in element.children:
-        below += _expanded(child, depth + 1)
-    times = 1
+def _expanded(root: XmlElement, models: Mapping[str, XmlElement]) -> int:
+    """Elements of a file after replication and attachment; also refuses nesting that only includes have made deep."""
+    sizes: dict[str, int] = {}  # of attached models, by path
+
+    def size_of(path: str) -> int:
+        if path not in sizes:
+            sizes[path] = whole(models[path])
+        return sizes[path]
+
+    def whole(file: XmlElement) -> int:
+        paths = {m.attributes["name"]: m.attributes["file"] for asset in file.all("asset") for m in asset.all("model")}
+
+        def below(element: XmlElement, depth: int) -> int:
+            if depth > MAX_DEPTH:
+                raise element.error(f"elements are nested more than {MAX_DEPTH} deep")
+            count = 1 + sum(below(child, depth + 1) for child in element.children)
+            if element.attributes.get("model") in paths and element.tag in ("attach", "frame"):
+                count += size_of(paths[element.attributes["model"]])
+            return count * _times(element)
+
+        return below(file, 0)
+
+    return whole(root)
+
+
+def _times(element: XmlElement) -> int:
+    """How often an element stands for what it holds."""
     if element.tag == "replicate":
-        times = max(_whole(element, "count", 1)[0], 1)
-    elif element.tag == "composite":
-        counts = _whole(element, "count", 1)
-        for count in counts:
-            times *= max(count, 1)
-        if times > _MAX_CABLE:
-            raise element.error(f"a composite of {times} parts is too large; at most {_MAX_CABLE} are read")
-    return below * times
+        return max(_whole(element, "count", 1)[0], 1)
+    if element.tag != "composite":
+        return 1
+    times = 1
+    for count in _whole(element, "count", 1):
+        times *= max(count, 1)
+    if times > _MAX_CABLE:
+        raise element.error(f"a composite of {times} parts is too large; at most {_MAX_CABLE} are read")
+    return times
 
 
 def _whole(element: XmlElement, name: str, default: int) -> tuple[int, ...]:
@@ -196,16 +240,22 @@ def _whole(element: XmlElement, name: str, default: int) -> tuple[int, ...]:
 
 
 class _ElementWriter:
-    """Writes the elements that matter, one to a line."""
+    """Writes the elements of a file that matter, one to a line; `models` are the names of files that it attaches."""
 
-    def __init__(self, gate: Gated, home: str, inside: str) -> None:
-        self.gate, self.home, self.inside = gate, home, inside
+    def __init__(self, gate: Gated, root: XmlElement, inside: str, models: Mapping[str, str]) -> None:
+        self.gate, self.root, self.inside, self.models = gate, root, inside, models
+        self.home, self._lines = os.path.dirname(os.path.realpath(root.source)), list[str]()
         self.meshdir = ""
-        self.strip = any(c.attributes.get("strippath") == "true" for c in gate.root.all("compiler"))
-        for compiler in gate.root.all("compiler"):
+        self.strip = any(c.attributes.get("strippath") == "true" for c in root.all("compiler"))
+        for compiler in root.all("compiler"):
             self.meshdir = compiler.attributes.get("assetdir", self.meshdir)
-        for compiler in gate.root.all("compiler"):
+        for compiler in root.all("compiler"):
             self.meshdir = compiler.attributes.get("meshdir", self.meshdir)
+
+    def lines(self) -> list[str]:
+        """The text of the file."""
+        self.write(self.root)
+        return self._lines
 
     def write(self, element: XmlElement, section: str = "") -> None:
         if self._held_back(element, section):
@@ -221,7 +271,7 @@ class _ElementWriter:
         self._line(f"</{element.tag}>", element)
 
     def _line(self, text: str, element: XmlElement) -> None:
-        self.gate.lines.append(text)
+        self._lines.append(text)
         self.gate.elements.append(element)
 
     def _held_back(self, element: XmlElement, section: str) -> bool:
@@ -231,7 +281,10 @@ class _ElementWriter:
             self.gate.note(_SECTIONS[tag][0], element, _SECTIONS[tag][1])
             return True
         if top and tag == "keyframe":
-            self.gate.keys.extend(element.all("key"))
+            if self.root is self.gate.root:
+                self.gate.keys.extend(element.all("key"))
+            else:
+                self.gate.note("ignored", element, "keyframes of an attached model")
             return True
         if (top and tag == "sensor") or section == "sensor":
             for child in element.children:
@@ -239,11 +292,11 @@ class _ElementWriter:
             return True
         if top and tag in _CONTAINERS:
             for child in element.children:
-                self.gate.note(*_about(child))
+                if self.root is self.gate.root or child.tag not in ("pair", "exclude"):
+                    self.gate.note(*_about(child))
+                else:
+                    self.gate.note("warned", child, "rules of contact of an attached model are not read")
             return True
-        if tag in ("attach", "model") or (tag == "frame" and "model" in element.attributes):
-            raise element.error("models made of other model files are not read; let MuJoCo save it as one file "
-                                "(MjSpec.to_xml)")
         if tag == "hfield" and section == "asset":
             return False
         if tag in _DROPPED and not (section == "actuator" and tag != "plugin"):
@@ -265,6 +318,8 @@ class _ElementWriter:
             self._mesh(element, kept)
         elif element.tag == "hfield" and section == "asset":
             self._file(element, kept)
+        elif element.tag == "model" and section == "asset":
+            kept["file"] = self.models[kept["file"]]
         elif "file" in kept:
             del kept["file"]
         return kept

@@ -30,6 +30,7 @@ _USED = ("body_pos", "body_quat", "body_mass", "body_ipos", "body_iquat", "body_
          "tendon_lengthspring", "tendon_frictionloss", "tendon_armature", "actuator_gear", "actuator_gainprm",
          "actuator_biasprm", "geom_pos", "geom_quat")
 _HUGE = 1e100
+_PLUGIN_SHAPE = "a shape of a plugin, or of terrain that is not there"
 
 
 @dataclass(slots=True)
@@ -67,7 +68,8 @@ def compiled(path: str | os.PathLike[str], folder: str | os.PathLike[str] | None
     gate = gated(path, folder)
     mujoco = the_mujoco()
     try:
-        spec = mujoco.MjSpec.from_string(gate.text)
+        more = {"include": {name: text.encode() for name, text in gate.models.items()}} if gate.models else {}
+        spec = mujoco.MjSpec.from_string(gate.text, **more)
     except (ValueError, RuntimeError, mujoco.FatalError, TypeError) as error:
         raise _complaint(gate, error) from None
     spec.compiler.fusestatic = False  # every body keeps its name
@@ -97,7 +99,16 @@ def _complaint(gate: Gated, error: Exception) -> FileError:
     """What MuJoCo says, with the line of the file."""
     text = " ".join(str(error).split())
     element = gate.element(text)
-    return element.error(clipped(text, 300))
+    return element.error(clipped(text, 300) + _left_out(gate))
+
+
+def _left_out(gate: Gated) -> str:
+    """What was held back and may be the cause of a complaint."""
+    found = {"flexible bodies (flex)": {"flex", "flexcomp"}, "plugins": {"plugin", "extension"}}
+    tags = {note.tag for note in gate.notes} | {"plugin" for note in gate.notes if note.text == _PLUGIN_SHAPE}
+    missing = [name for name, own in found.items() if own & tags]
+    said = f" ({' and '.join(missing)} are not read: mass, shapes and parts that they make are missing)"
+    return said if missing else ""
 
 
 def _check_finite(source: Source) -> None:
@@ -128,7 +139,7 @@ def _shapes(mujoco: Any, spec: Any, gate: Gated, path: str | os.PathLike[str], f
         element = gate.element(geom.info)
         if geom.type == mujoco.mjtGeom.mjGEOM_SDF or (geom.type == mujoco.mjtGeom.mjGEOM_HFIELD
                                                       and geom.hfieldname not in fields):
-            gate.note("ignored", element, "a shape of a plugin, or of terrain that is not there")
+            gate.note("ignored", element, _PLUGIN_SHAPE)
             spec.delete(geom)
             continue
         if not geom.meshname:
