@@ -342,7 +342,8 @@ def test_models_that_attach_each_other(tmp_path: Path) -> None:
 def test_complaints_name_what_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(bc.FileError, match=r"plugins are not read: mass"):
         read_mjcf(written(tmp_path, """<mujoco><extension><plugin plugin="mujoco.sdf.bolt">
-          <instance name="bolt"/></plugin></extension><asset><mesh name="bolt"><plugin instance="bolt"/></mesh></asset><worldbody><body><freejoint/>
+          <instance name="bolt"/></plugin></extension>
+          <asset><mesh name="bolt"><plugin instance="bolt"/></mesh></asset><worldbody><body><freejoint/>
           <geom type="sdf" mesh="bolt"><plugin instance="bolt"/></geom></body></worldbody></mujoco>"""))
 
 
