@@ -558,3 +558,69 @@ def test_memory_does_not_grow_with_the_number_of_loads() -> None:
     found = children.run_code(text)
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) < 4000, f"{found.stdout} kB more"
+
+
+# -- the size of the folder ----------------------------------------------------------------------------------------
+def filled(place: Path, count: int, size: int) -> list[Path]:
+    """Entries of `size` bytes, the first ones used long ago."""
+    for k in range(count):
+        cache.keep(f"{k:064x}", bytes(size))
+        os.utime(place / f"{k:064x}.o", (1e9 + k, 1e9 + k))
+    return [place / f"{k:064x}.o" for k in range(count)]
+
+
+def test_what_was_not_used_for_long_is_removed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE_SIZE", "1")
+    monkeypatch.setattr(cache, "_unseen", 0.0)
+    entries = filled(place, 9, 100_000)
+    foreign, draft, new = place / "of_a_compiler.o", place / f"{cache._DRAFT}old.tmp", place / f"{cache._DRAFT}new.tmp"
+    for path in (foreign, draft, new):
+        path.write_bytes(bytes(300_000 if path is foreign else 10))
+    os.utime(foreign, (1e9, 1e9))
+    os.utime(draft, (1e9, 1e9))
+    assert cache.fetch(f"{0:064x}") is not None  # used now: the newest of all
+    cache.keep("f" * 64, bytes(100_000))
+    there = [path.exists() for path in entries]
+    assert there[0] and (place / f"{'f' * 64}.o").exists() and there == [True, *sorted(there[1:])]
+    assert foreign.exists() and new.exists() and not draft.exists()
+    assert sum(p.stat().st_size for p in place.iterdir()) <= 800_000 + 100_500
+
+
+def test_the_folder_is_looked_at_now_and_then(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    original = cache._entries
+    monkeypatch.setattr(cache, "_entries", lambda place: looks.append(1) or original(place))
+    monkeypatch.setattr(cache, "_unseen", float("inf"))
+    filled(place, 20, 1000)
+    assert len(looks) == 1
+
+
+@pytest.mark.parametrize("given", ["much", "-1", "nan"])
+def test_sizes_that_are_no_numbers(given: str, monkeypatch: pytest.MonkeyPatch, unwarned: None) -> None:
+    monkeypatch.setenv("BELLCRANK_CACHE_SIZE", given)
+    with pytest.warns(bc.CacheWarning, match="not a number of megabytes"):
+        assert cache.size_limit() == 500e6
+
+
+def test_processes_that_remove_at_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the others remove, nobody fails, and what is there is whole."""
+    monkeypatch.setenv("BELLCRANK_CACHE_SIZE", "0.05")
+    failures: list[BaseException] = []
+
+    def work(k: int) -> None:
+        try:
+            for i in range(30):
+                key, code = f"{i % 7:064x}", bytes([i % 7]) * 10_000
+                assert cache.fetch(key) in (None, code)
+                monkeypatch.setattr(cache, "_unseen", float("inf"))
+                cache.keep(key, code)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert sum(p.stat().st_size for p in place.iterdir()) <= 50_000 + 6 * 11_000

@@ -54,7 +54,7 @@ def test_plot(result: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "code", "says"), [
-    (("nosuch.nc",), 3, "there is no such file"), (("RUN", "X"), 2, "joints are A, B, C"),
+    (("nosuch.nc",), 3, "there is no such file"), ((".",), 3, "no such file"), (("RUN", "X"), 2, "joints are A, B, C"),
     (("RUN", "tau"), 2, "no 'tau'"), (("RUN", "--out", "x.xyz"), 2, "pictures end in"),
     (("RUN", "--out", "nosuch/x.png"), 3, "does not exist"), ((__file__,), 3, "cannot be read as NetCDF"),
 ])

@@ -256,3 +256,31 @@ def test_attributes_stay_json(good: dict[str, bytes], tmp_path: Path) -> None:
     (tmp_path / "run.nc").write_bytes(good["streamed"])
     with bc.open_result(tmp_path / "run.nc") as result:
         assert all(isinstance(json.loads(result.attrs[name]), dict) for name in ("parameters", "settings", "versions"))
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("cut", "[1,2"), ("cut", "5"), ("cut", ""), ("cut", "[" * 3000), ("cut", 5), ("cut", "{}"), ("model", 5),
+    ("formulation", np.arange(3.0)), ("mechanism_hash", np.arange(3.0)), ("mechanism", 5)])
+def test_attributes_that_methods_read(name: str, value: object, good: dict[str, bytes], tmp_path: Path) -> None:
+    """Those that `reactions`, `rebuild` and `attach` read are checked on opening."""
+    (tmp_path / "run.nc").write_bytes(good["streamed"])
+    with netCDF4.Dataset(tmp_path / "run.nc", "r+") as file:
+        file.setncattr(name, value)
+    with pytest.raises(FileError, match=r"run\.nc: cannot be read as a result"):
+        bc.open_result(tmp_path / "run.nc")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locales of POSIX")
+def test_names_that_the_locale_does_not_have(tmp_path: Path) -> None:
+    """The NetCDF library encodes names by the locale."""
+    code = """
+        import sys, bellcrank as bc
+        system = bc.compile(bc.load("pendulum"), backend="numpy")
+        try:
+            system.simulate(([0.1], [0.0]), 0.01, file=sys.argv[1])
+        except bc.FileError as error:
+            sys.exit("PYTHONUTF8=1" not in str(error))
+    """
+    (tmp_path / "Prüfstand").mkdir()
+    locale = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    assert children.run_code(code, str(tmp_path / "Prüfstand" / "run.nc"), env=locale).returncode == 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.view import live_server
 from bellcrank.view.browser_pictures import why_not
 from bellcrank.view.posture import Posture
 from cli_calls import call
@@ -77,8 +81,60 @@ def test_questions_that_make_no_sense(view: Any) -> None:
                  {"body": 1, "point": [0, 0], "target": zero}, {"body": 1, "point": None, "target": zero}):
         assert ask(view.url, "drag", data)[0] == 400, data
     assert ask(view.url, "move", b"x" * 20_000)[0] == 413
+    assert ask(view.url, "move", b"{}", **{"Content-Length": "9" * 5000})[0] == 413
     assert ask(view.url, "frames?after=-1")[0] == ask(view.url, "frames?after=x")[0] == 200
     assert ask(view.url, "facts")[0] == 200
+
+
+def test_connections_that_drip_are_closed(linkage: bc.System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question has to arrive in a time, however many bytes of it come now and then; so have its contents."""
+    monkeypatch.setattr(live_server, "_PATIENCE", 0.6)
+    with bc.show(linkage, browser=False, block=False) as view:
+        parts = urlsplit(view.url)
+        host = f"Host: {parts.netloc}\r\n"
+        for begin in ("GET / HTTP/1.1\r\nHost: x",
+                      f"POST {parts.path}move HTTP/1.1\r\n{host}Content-Length: 99\r\n\r\n"):
+            with socket.create_connection((parts.hostname, parts.port), timeout=0.1) as slow:
+                slow.sendall(begin.encode())
+                before, answer = time.monotonic(), None
+                while answer is None and time.monotonic() - before < 5.0:
+                    try:
+                        slow.sendall(b"a")
+                        answer = slow.recv(100)
+                    except TimeoutError:
+                        pass
+                    except OSError:
+                        answer = b""
+                assert answer == b"" and time.monotonic() - before < 3.0
+        assert ask(view.url, "facts")[0] == 200
+
+
+def test_connections_are_bounded(linkage: bc.System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond the bound are closed at once; when others have gone there is room again."""
+    monkeypatch.setattr(live_server, "_MOST_CONNECTIONS", 3)
+    with bc.show(linkage, browser=False, block=False) as view:
+        parts = urlsplit(view.url)
+        with contextlib.ExitStack() as stack:
+            many = [stack.enter_context(socket.create_connection((parts.hostname, parts.port), timeout=0.3))
+                    for _ in range(6)]
+            assert [waits(one) for one in many] == [True] * 3 + [False] * 3
+        for _ in range(50):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                assert ask(view.url, "facts")[0] == 200
+                break
+            time.sleep(0.02)
+        else:
+            pytest.fail("no room again")
+
+
+def waits(connection: socket.socket) -> bool:
+    """Whether a connection is open and says nothing."""
+    try:
+        return connection.recv(1) != b""
+    except TimeoutError:
+        return True
+    except OSError:
+        return False
 
 
 def test_loops_stay_closed(view: Any, linkage: bc.System) -> None:

@@ -260,6 +260,8 @@ def plot(request: PlotRequest, output: Output) -> int:
     from bellcrank.simulate.netcdf import open_result
 
     file, against = request.file, request.against
+    if not file.is_file():
+        raise FileError(f"{file}: there is no such file")
     target = request.picture or file.with_suffix(".png")
     if _is_csv(target):
         _check_folder(target)

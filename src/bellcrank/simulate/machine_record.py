@@ -18,6 +18,7 @@ from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.simulate.kept_model import KeptModel, model_text
 from bellcrank.simulate.probe import trust
+from bellcrank.simulate.sizes import disk_trouble
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -142,10 +143,11 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
         new = named and not os.path.exists(path)
         try:
             made = xarray.Dataset.to_netcdf(self._with_model(), path, *args, **kwargs)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, UnicodeError) as error:
             if new:  # half a file is of no use
                 Path(path).unlink(missing_ok=True)
-            raise FileError(f"{path}: cannot be written ({error})") from error
+            said = disk_trouble(Path(path), error) if named else error
+            raise FileError(f"{path}: cannot be written ({said})") from error
         if named and os.path.isfile(path):
             trust(Path(path))
         return made

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +28,7 @@ from bellcrank.simulate.fields import PER_EVENT, STATE, TOPOLOGY, Field, Layout
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.kept_model import KeptModel
 from bellcrank.simulate.probe import check_hdf5, trust, trusted
+from bellcrank.simulate.sizes import disk_trouble
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -271,16 +271,18 @@ def _library(path: Path) -> Iterator[Any]:
     try:
         with uninterrupted(), NETCDFC_LOCK:
             yield netCDF4
+    except UnicodeError as error:
+        raise FileError(f"{path}: the NetCDF library cannot use this name in the present locale ({error}); set "
+                        "PYTHONUTF8=1, or give a name of ASCII letters") from error
     except (OSError, RuntimeError) as error:
-        with suppress(OSError):  # the library does not always say so
-            if shutil.disk_usage(path.parent).free < 1 << 17 and "space" not in str(error):
-                raise FileError(f"{path}: cannot be written (no space left on the disk; {error})") from error
-        raise FileError(f"{path}: cannot be written ({error})") from error
+        raise FileError(f"{path}: cannot be written ({disk_trouble(path, error)})") from error
 
 
 # -- reading ------------------------------------------------------------------------------------------
-#: attributes that hold JSON
-_JSON = ("parameters", "settings", "versions")
+#: attributes that hold JSON: what it is
+_JSON = {"parameters": dict, "settings": dict, "versions": dict, "cut": list}
+#: others that are texts
+_WORDS = ("formulation", "mechanism", "mechanism_hash", "model")
 
 
 def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
@@ -289,7 +291,7 @@ def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
     for key, value in attrs.items():
         name = str(key)
         plain = value.item() if isinstance(value, np.generic) else value
-        if name in (*_TEXTS, *_JSON) and not isinstance(plain, str):
+        if name in (*_TEXTS, *_JSON, *_WORDS) and not isinstance(plain, str):
             raise ValueError(f"the attribute {name!r} is no text")
         if name in _NUMBERS:
             if plain == plain:
@@ -298,7 +300,7 @@ def tidy(attrs: Mapping[Any, Any]) -> dict[str, Any]:
             with suppress(ValueError):  # a run killed while it wrote them
                 out.update(json.loads(plain) if plain.strip() else {})
         else:
-            if name in _JSON and not isinstance(json.loads(plain), dict):
+            if name in _JSON and not isinstance(json.loads(plain), _JSON[name]):
                 raise ValueError(f"the attribute {name!r} is damaged")
             out[name] = plain.rstrip(" ") if name in _TEXTS else plain
     if out.get("energy_exchange", "none") != "none":

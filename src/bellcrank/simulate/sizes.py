@@ -14,7 +14,7 @@ from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import StateError
 
 __all__ = ["MOST_SAMPLES", "MOST_STEPS", "MOST_TIME", "available_memory", "check_count", "check_room", "check_samples",
-           "grid", "positive"]
+           "disk_trouble", "grid", "positive"]
 
 #: numbers of steps and of samples, and a time [s], that are beyond anything meant: clocks of 53 bits cannot tell steps
 #: apart any more, files count samples with 31 bits
@@ -159,3 +159,12 @@ def _listed(times: Floats, length: float, steps: int, fixed: bool, start: float)
     later = times[times > start]
     tiny = 1e-12 * max(1.0, abs(end))
     return steps, 1, later if len(later) and later[-1] >= end - tiny else np.append(later, end)
+
+
+def disk_trouble(path: Path, error: Exception) -> str:
+    """What an error of the NetCDF library is about: it does not always say that the disk is full."""
+    with suppress(OSError):
+        disk = shutil.disk_usage(path.parent)
+        if disk.total and disk.free < 1 << 17 and "space" not in str(error):
+            return f"no space left on the disk; {error}"
+    return str(error)

@@ -20,8 +20,10 @@ curves the run has, and for each new one its time, the poses, and the values of 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -50,8 +52,10 @@ _MOST_BYTES = 10_000
 _MOST_FRAMES, _AT_A_TIME = 6000, 600
 #: seconds without new frames after which a run is taken to have ended: the page asks less often
 _RECENT = 3.0
-#: seconds until a connection that says nothing is closed
+#: seconds that a question may take to arrive, however slowly it comes, and an answer to be taken
 _PATIENCE = 30.0
+#: connections that are open at once; browsers have six
+_MOST_CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -240,8 +244,6 @@ def _names(host: str) -> list[str]:
     if host in ("127.0.0.1", "localhost", "::1"):
         return ["127.0.0.1", "localhost", "[::1]"]
     if host in ("0.0.0.0", "", "::"):
-        import socket
-
         own = {socket.gethostname(), socket.getfqdn()}
         with contextlib.suppress(OSError):
             own |= {str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)}
@@ -250,11 +252,50 @@ def _names(host: str) -> list[str]:
 
 
 class _Listener(ThreadingHTTPServer):
+    """A thread for each connection, of which there is a bounded number."""
+
     daemon_threads = True
     live: LiveServer
 
+    def __init__(self, *arguments: Any) -> None:
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        super().__init__(*arguments)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no further thread
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away is no error to tell."""
+
+
+class _Arriving(io.RawIOBase):
+    """What a connection sends, until a time: one that drips is closed as one that is silent."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self.until = connection, 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.until - time.monotonic()
+        if left <= 0.0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -263,8 +304,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Listener
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "bellcrank", ""
-    timeout = _PATIENCE
     wbufsize, disable_nagle_algorithm = 1 << 16, True  # an answer in one piece, at once: 40 ms each otherwise
+
+    def setup(self) -> None:
+        super().setup()
+        self._arriving = _Arriving(self.connection)
+        self.rfile = io.BufferedReader(self._arriving)
+
+    def handle_one_request(self) -> None:
+        self._arriving.until = time.monotonic() + _PATIENCE
+        super().handle_one_request()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed: the address holds the secret."""
@@ -297,7 +346,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()) or int(length) > _MOST_BYTES:
+        if not (length.isascii() and length.isdigit() and len(length) < 9) or int(length) > _MOST_BYTES:
             self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return
         try:
@@ -332,6 +381,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, content: bytes, kind: str = "application/octet-stream", status: HTTPStatus = HTTPStatus.OK
                 ) -> None:
+        self.connection.settimeout(_PATIENCE)
         self.send_response(status)
         for name, value in (("Content-Type", kind), ("Content-Length", str(len(content))),
                             ("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -67,10 +67,22 @@ class _Token(NamedTuple):
     place: int
 
 
-def _tokens(text: str) -> list[_Token]:
+class _Tokens:
+    """The tokens of a text, made when they are asked for: a formula with too many operations ends before its text."""
+
+    def __init__(self, text: str) -> None:
+        self._made: list[_Token] = []
+        self._rest = _tokens(text)
+
+    def __getitem__(self, place: int) -> _Token:
+        while len(self._made) <= place:
+            self._made.append(next(self._rest))
+        return self._made[place]
+
+
+def _tokens(text: str) -> Iterator[_Token]:
     if len(text) > MAX_LENGTH:
         raise ModelError(f"the formula {_short(text)!r} is longer than {MAX_LENGTH} characters")
-    found: list[_Token] = []
     place = 0
     while True:
         match = _TOKEN.match(text, place)
@@ -79,9 +91,9 @@ def _tokens(text: str) -> list[_Token]:
             what = f"is no number; {NO_UNITS}" if _WITH_UNIT.match(rest) else "is neither a number, a name nor a sign"
             raise ModelError(f"formula {_short(text)!r}: {_short(rest, 12)!r} {what}")
         kind = match.lastgroup or "end"
-        found.append(_Token(kind, match.group(kind), match.start(kind)))
+        yield _Token(kind, match.group(kind), match.start(kind))
         if kind == "end":
-            return found
+            return
         place = match.end()
 
 
@@ -95,7 +107,7 @@ class _Parser:
     def __init__(self, text: str, inputs: Sequence[str], arguments: Sequence[str], tables: Sequence[Table]) -> None:
         self.text = text
         self.tables = {table_word(table): table for table in tables}
-        self.tokens = _tokens(text)
+        self.tokens = _Tokens(text)
         self.at = 0
         self.depth = 0
         names = (*arguments, *inputs)
