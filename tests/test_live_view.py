@@ -385,6 +385,12 @@ def test_the_page(linkage: bc.System) -> None:
         _until(page, "bellcrankLive.answered >= 2")
         page.mouse.up()
         assert page.evaluate(poses) != moved and page.evaluate(gap) < 1e-5
+        window = browser.new_page(viewport={"width": 640, "height": 400})  # a second window shows it where it is
+        window.goto(view.url)
+        wait_until_shown(window)
+        _until(window, "bellcrankLive.answered >= 1")
+        assert window.evaluate(poses) == pytest.approx(page.evaluate(poses), abs=1e-6)
+        window.close()
         now = page.evaluate("bellcrank.view.stage.camera.position.toArray()")
         assert now == pytest.approx(camera, rel=1e-12)  # the body moved, not the view
         linkage.simulate(linkage.assemble(q={"A": 0.5}, u={"A": 2.0}), 0.3, progress=view)

@@ -15,8 +15,8 @@ from bellcrank.view.frame_algebra import along, matrices, turned
 from bellcrank.view.made_shapes import body_shapes, mass_shape
 from bellcrank.view.mesh_reduction import reduced
 from bellcrank.view.packing import pack
-from bellcrank.view.scene import Scene
-from bellcrank.view.scene_tracks import chosen_frames
+from bellcrank.view.scene import PlottedCurve, Scene
+from bellcrank.view.scene_tracks import chosen_frames, own_samples
 from bellcrank.view.scenes import scene_of
 
 
@@ -114,16 +114,40 @@ def test_curves_of_all_joints(run: bc.Result) -> None:
 
 def test_frames_are_limited() -> None:
     times = np.linspace(0.0, 2.0, 5001)
-    some = chosen_frames(times, 3000, 60.0)
+    some = chosen_frames(60.0 * times, 3000)
     assert len(some) == 240 and some[0] == 0 and some[-1] == 5000
     assert np.ptp(np.diff(times[some])) < 1e-3
-    assert len(chosen_frames(5.0 * times, 3000, 60.0)) == 601
-    assert len(chosen_frames(times, 50, 60.0)) == 50
-    assert chosen_frames(times[:3], 50, 60.0).tolist() == [0, 1, 2]
+    assert len(chosen_frames(300.0 * times, 3000)) == 601
+    assert len(chosen_frames(60.0 * times, 50)) == 50
+    assert chosen_frames(times[:3], 50).tolist() == [0, 1, 2]
     uneven = np.cumsum(np.random.default_rng(2).random(500))
     grid = np.linspace(uneven[0], uneven[-1], 50)
     nearest = np.abs(grid[:, None] - uneven).argmin(axis=1)
-    assert chosen_frames(uneven, 50, 60.0).tolist() == np.unique(nearest).tolist()
+    assert chosen_frames(uneven, 50).tolist() == np.unique(nearest).tolist()
+
+
+def test_fast_motion_has_more_frames_and_all_samples_in_its_curves() -> None:
+    """A crank at 40 turns a second: frames about 15 degrees apart, and a stroke without beat."""
+    system = bc.compile(bc.load("slider_crank"), backend="numpy", actuated=["crank"])
+    run = bc.analyze.drive(system, {"crank": lambda t: 2 * np.pi * 40.0 * t + 0.3}, np.linspace(0.0, 0.5, 1001))
+    track = scene_of(run, forces=False).tracks[0]
+    turns = track.turns[:, 1]
+    apart = 2.0 * np.arccos(np.abs((turns[1:] * turns[:-1]).sum(axis=1)).clip(0.0, 1.0))
+    assert 400 < len(track.times) < 1001 and apart.max() < np.radians(22.0)  # of samples 7 degrees apart
+    curve = next(c for c in track.curves if c.name == "slide.slide")
+    np.testing.assert_array_equal(curve.values, run.q.sel(coordinate="slide.slide"))
+    np.testing.assert_array_equal(curve.times, run.time)
+    assert len(scene_of(run, forces=False, frames=700).tracks[0].times) == 700
+    assert scene_of(run, forces=False, frames=1001).tracks[0].curves[0].times is None
+
+
+def test_curves_of_long_runs_keep_their_peaks() -> None:
+    times = np.linspace(0.0, 1.0, 100_001)
+    values = np.sin(2 * np.pi * 10_000 * times)
+    values[70_003] = 5.0
+    kept = own_samples(PlottedCurve("g", "n", "m", values), times)
+    assert len(kept.times) == len(kept.values) <= 8002 and kept.values.max() == 5.0 and kept.values.min() < -0.9
+    assert (np.diff(kept.times) > 0).all() and kept.times[-1] == 1.0
 
 
 def test_curves_that_do_not_change_are_left_out() -> None:

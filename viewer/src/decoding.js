@@ -32,7 +32,10 @@ export function decode(bytes) {
       arrow.force = arrow.force && pick(arrow.force);
       arrow.moment = arrow.moment && pick(arrow.moment);
     }
-    for (const curve of track.curves) curve.values = pick(curve.values);
+    for (const curve of track.curves) {
+      curve.values = pick(curve.values);
+      curve.times = curve.times && pick(curve.times);
+    }
   }
   return scene;
 }

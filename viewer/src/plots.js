@@ -146,7 +146,7 @@ class Plot {
     let [low, high] = [Infinity, -Infinity];
     for (const item of this.curves) {
       if (!this.on.has(item.name) || !item.motion.visible) continue;
-      for (let i = 0; i < item.motion.frames; i++) {
+      for (let i = 0; i < samples(item).count; i++) {
         const v = item.curve.values[i];
         if (v < low) low = v;
         if (v > high) high = v;
@@ -178,7 +178,7 @@ class Plot {
     for (const item of this.curves) {
       const place = this.values.get(item.name);
       if (place && item.motion === (this.view.motions.find((m) => m.visible) ?? item.motion)) {
-        place.textContent = number(item.motion.value(item.curve.values, 0), 3);
+        place.textContent = number(item.curve.times ? valueAt(item.curve, this.view.time) : item.motion.value(item.curve.values, 0), 3);
       }
     }
   }
@@ -220,16 +220,34 @@ class Plot {
     c.clip();
     for (const item of this.curves) {
       if (!this.on.has(item.name) || !item.motion.visible) continue;
-      const { times } = item.motion.track;
+      const { times, count } = samples(item);
       c.strokeStyle = this.color(item);
       c.lineWidth = 1.5;
       c.lineJoin = "round";
       c.beginPath();
-      for (let i = 0; i < item.motion.frames; i++) c.lineTo(x(times[i]), y(item.curve.values[i]));
+      for (let i = 0; i < count; i++) c.lineTo(x(times[i]), y(item.curve.values[i]));
       c.stroke();
     }
     c.restore();
   }
+}
+
+// A curve has times of its own where the run has more samples than frames.
+function samples({ motion, curve }) {
+  return curve.times ? { times: curve.times, count: curve.times.length } : { times: motion.track.times, count: motion.frames };
+}
+
+function valueAt({ times, values }, time) {
+  let [low, high] = [0, times.length - 1];
+  if (!(time > times[low])) return values[low];
+  if (time >= times[high]) return values[high];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (times[middle] <= time) low = middle;
+    else high = middle;
+  }
+  const step = times[high] - times[low];
+  return values[low] + (step > 0 ? ((time - times[low]) / step) * (values[high] - values[low]) : 0);
 }
 
 function ticks(low, high, count) {

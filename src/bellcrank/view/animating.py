@@ -21,7 +21,7 @@ from bellcrank.system.kernels import Wrenches
 from bellcrank.view.browser_pictures import take_pictures, why_not
 from bellcrank.view.plain_pictures import draw_pictures
 from bellcrank.view.scene import Scene
-from bellcrank.view.scenes import MOST_FRAMES, TracePoint, scene_of
+from bellcrank.view.scenes import TracePoint, scene_of
 from bellcrank.view.standalone_page import page_of
 from bellcrank.view.svg_still import svg_of
 
@@ -36,7 +36,7 @@ _MOST_PICTURES = 1800
 
 def animate(*things: Any, file: str | os.PathLike[str] | None = None, labels: Sequence[str] | None = None,
             traces: Sequence[TracePoint] = (), show: Sequence[str] = (), forces: bool | None = None,
-            wrenches: Wrenches = None, frames: int = MOST_FRAMES, side_by_side: bool | None = None,
+            wrenches: Wrenches = None, frames: int | None = None, side_by_side: bool | None = None,
             title: str | None = None, size: tuple[int, int] = (960, 600), fps: float = 25.0, speed: float = 1.0,
             time: float | None = None, theme: str = "light", view: str | None = None, renderer: str = "auto"
             ) -> Animation:
@@ -50,8 +50,8 @@ def animate(*things: Any, file: str | os.PathLike[str] | None = None, labels: Se
     `labels` name what is compared, `traces` are bodies or (body, point) whose paths are drawn, `show` is what is seen
     at first, some of "symbols", "axes", "names", "bodyNames", "frames", "forces", "masses", "traces", "ghosts",
     "floor". `forces` are arrows of reactions, springs and wrenches (None: computed unless the machine is large),
-    `wrenches` external ones that acted. Of a run at most `frames` samples are kept, 60 a second. Batches lie
-    `side_by_side`.
+    `wrenches` external ones that acted. `frames` is how many samples of a run become frames (None: 60 a second, more
+    where bodies turn fast, 3000 at most); curves show all samples. Batches lie `side_by_side`.
 
     Films and stills have `size` pixels, `fps` pictures a second, `speed` 1 in real time; `theme` is "light" or
     "dark", `view` "front", "side", "top" or "corner". They are taken by Chromium where it and playwright are

@@ -84,6 +84,7 @@ class Session:
         self._frames: list[Floats] = []
         self._curves: list[tuple[str, str, str]] = []
         self._grown = -np.inf  #: when the last ones came
+        self._moved = False  #: whether the position is another one than that of the scene
 
     @property
     def bodies(self) -> int:
@@ -103,7 +104,12 @@ class Session:
         given = self._remaking.values if self._remaking is not None else {}
         parameters = [{"name": name, "value": self._values[name], **_span(value)} for name, value in given.items()]
         return json.dumps({"sliders": sliders, "parameters": parameters, "live": self.posture is not None,
-                           "bodies": self.bodies, "curves": self._curves}).encode()
+                           "bodies": self.bodies, "curves": self._curves, "moved": self._moved}).encode()
+
+    def position(self) -> bytes:
+        """Where the machine is: for pages that are opened after it was moved."""
+        with self.lock:
+            return b"" if self.posture is None else self._position(True)
 
     # -- by hand --------------------------------------------------------------------------------
     def move(self, asked: dict[str, Any]) -> bytes:
@@ -138,7 +144,7 @@ class Session:
                 self.scene, self.posture = self._remaking.make(values, self.posture.q)
             except (BellcrankError, ArithmeticError, np.linalg.LinAlgError):
                 return b""
-            self._values = values
+            self._values, self._moved = values, False
             return pack(self.scene)
 
     def _posture(self, asked: dict[str, Any]) -> Posture:
@@ -149,6 +155,7 @@ class Session:
         if shown is not None and self._at_time is not None:
             when = _number(shown)
             self.posture.put(self._at_time(when), when)
+        self._moved = True
         return self.posture
 
     def _position(self, reached: bool) -> bytes:
@@ -330,6 +337,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(session.facts(), "application/json")
         elif name == "scene":
             self._answer(pack(session.scene))
+        elif name == "position":
+            self._answer(session.position())
         elif name == "frames":
             after = parse_qs(query).get("after", ["0"])[0]
             self._answer(session.frames(int(after) if after.isascii() and after.isdigit() and len(after) < 9 else 0))

@@ -159,4 +159,5 @@ def _curve(curve: PlottedCurve, numbers: _Numbers) -> dict[str, Any]:
     values = np.nan_to_num(curve.values)
     span = float(np.ptp(values)) if len(values) else 0.0
     kept = _rounded(values, _CURVE * span) if span > 1e-6 * np.abs(values).max(initial=0.0) else values
-    return {"group": curve.group, "name": curve.name, "units": curve.units, "values": numbers.put(kept)}
+    own = {} if curve.times is None else {"times": numbers.put(curve.times)}
+    return {"group": curve.group, "name": curve.name, "units": curve.units, "values": numbers.put(kept), **own}

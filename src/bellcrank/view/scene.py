@@ -137,7 +137,8 @@ class PlottedCurve:
     group: str
     name: str
     units: str
-    values: Floats  #: (frames,)
+    values: Floats  #: (frames,), or one for each of its own times
+    times: Floats | None = None  #: its own, where the run has more samples than frames
 
 
 @dataclass(frozen=True)

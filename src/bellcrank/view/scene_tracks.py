@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,27 +18,54 @@ from bellcrank.view.force_curves import output_curves
 from bellcrank.view.scene import Arrow, PlottedCurve, Track
 from bellcrank.view.soft_bodies import amplitudes
 
-__all__ = ["chosen_frames", "curves_of", "finite", "still_track", "track_of"]
+__all__ = ["chosen_frames", "curves_of", "finite", "frames_passed", "own_samples", "still_track", "track_of"]
 
-#: pictures of runs that are too short for so many pictures a second
+#: frames of runs that are too short for so many a second
 _FEW = 240
+#: what a body turns [rad] and moves, as a part of the machine's length, from one frame to the next
+_TURN, _WAY = np.pi / 12, 0.2
+#: intervals of a run of which curves show the smallest and the largest value
+_INTERVALS = 4000
 _VARIABLES = {"kinetic_energy": "kinetic", "potential_energy": "gravity", "stored_energy": "stored",
               "energy": "total"}
 _STATES = (("q", "coordinate", "coordinate_units", "coordinates"), ("u", "speed", "speed_units", "speeds"),
            ("tau", "speed", "force_units", "forces"))
 
 
-def chosen_frames(times: Floats, most: int, rate: float) -> Any:
-    """Samples to draw: all of them if they are few, or those nearest to so many pictures a second, at most `most`."""
-    n = len(times)
-    span = float(times[-1] - times[0]) if n else 0.0
-    wanted = int(min(most, max(_FEW, np.ceil(span * rate) + 1.0)))
+def chosen_frames(passed: Floats, most: int, few: int = _FEW) -> Any:
+    """Samples to draw: all of them if they are few, or those nearest to whole numbers of `passed` (n,), which grows by
+    one from a frame to the next that it needs; at least `few` and at most `most`."""
+    n = len(passed)
+    wanted = int(min(most, max(few, np.ceil(passed[-1] - passed[0]) + 1.0))) if n else 0
     if n <= wanted:
         return np.arange(n)
-    grid = np.linspace(times[0], times[-1], wanted)
-    after = np.clip(np.searchsorted(times, grid), 1, n - 1)
-    nearest = np.where(grid - times[after - 1] <= times[after] - grid, after - 1, after)
+    grid = np.linspace(passed[0], passed[-1], wanted)
+    after = np.clip(np.searchsorted(passed, grid), 1, n - 1)
+    nearest = np.where(grid - passed[after - 1] <= passed[after] - grid, after - 1, after)
     return np.unique(nearest)
+
+
+def frames_passed(system: Machine, q: Floats, t: Floats, rate: float, length: float) -> Floats:
+    """How many frames have passed at every sample, (n,): so many a second, or more where bodies turn by more than
+    15 degrees or move by more than a part of the machine's length between two."""
+    positions, turns = _poses(system, q, t)
+    cosines = np.abs(np.einsum("nbi,nbi->nb", turns[1:], turns[:-1])).clip(0.0, 1.0)
+    angle = 2.0 * np.arccos(cosines).max(axis=1, initial=0.0)
+    way = np.linalg.norm(np.diff(positions, axis=0), axis=2).max(axis=1, initial=0.0)
+    each = np.maximum(np.maximum(angle / _TURN, way / (_WAY * length)), np.diff(t) * rate)
+    return np.concatenate([[0.0], np.cumsum(each)])
+
+
+def own_samples(curve: PlottedCurve, times: Floats) -> PlottedCurve:
+    """A curve with all samples of a run, or with the smallest and the largest of each of many intervals."""
+    n = len(times)
+    if n <= 2 * _INTERVALS:
+        return replace(curve, times=times)
+    starts = np.linspace(0, n, _INTERVALS + 1).astype(np.int64)
+    some = [np.unique(a + np.array([part.argmin(), part.argmax()])) for a, b in pairwise(starts.tolist())
+            if len(part := np.nan_to_num(curve.values[a:b]))]
+    kept = np.unique(np.concatenate([[0], *some, [n - 1]]))
+    return replace(curve, times=times[kept], values=curve.values[kept])
 
 
 def _poses(system: Machine, q: Floats, t: Floats) -> tuple[Floats, Floats]:
@@ -65,7 +94,7 @@ def track_of(result: Result, system: Machine, model: int = 0, label: str = "", a
     """The motion of one run without other dimensions than time; all its samples must be finite."""
     q = np.asarray(result["q"].transpose("time", "coordinate").values, dtype=float)
     t = np.asarray(result["time"].values, dtype=float)
-    return Track(model, label, t, *_poses(system, q, t), _amplitudes(system, q), arrows, curves_of(result))
+    return Track(model, label, t, *_poses(system, q, t), _amplitudes(system, q), arrows)
 
 
 def curves_of(result: xarray.Dataset) -> tuple[PlottedCurve, ...]:

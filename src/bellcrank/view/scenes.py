@@ -21,7 +21,15 @@ from bellcrank.view.frame_algebra import triple_of, turned
 from bellcrank.view.scene import PALETTE, Arrow, Scene, SceneModel, Trace, Track
 from bellcrank.view.scene_arrows import arrows_of, scales_of
 from bellcrank.view.scene_models import Numbers, model_of, upward
-from bellcrank.view.scene_tracks import chosen_frames, finite, still_track, track_of
+from bellcrank.view.scene_tracks import (
+    chosen_frames,
+    curves_of,
+    finite,
+    frames_passed,
+    own_samples,
+    still_track,
+    track_of,
+)
 
 __all__ = ["MOST_FRAMES", "MOST_SAMPLES", "RATE", "scene_of"]
 
@@ -32,14 +40,14 @@ TracePoint = str | tuple[str, Sequence[float]]
 
 
 def scene_of(*things: Any, labels: Sequence[str] | None = None, traces: Sequence[TracePoint] = (),
-             forces: bool | None = None, wrenches: Wrenches = None, frames: int = MOST_FRAMES,
+             forces: bool | None = None, wrenches: Wrenches = None, frames: int | None = None,
              side_by_side: bool | None = None, title: str | None = None) -> Scene:
     """A scene of mechanisms, systems, (system, state) pairs and results; several are several tracks.
 
     `labels` name them. `traces` are bodies, or (body, point in its frame), whose paths are drawn. `forces`: whether
     arrows of reactions, springs and wrenches are computed (None: if the machine is not large); `wrenches` are
-    external ones that acted. `frames` is the largest number of pictures kept of a run. Batches are laid
-    `side_by_side`; several results lie over each other unless it is true.
+    external ones that acted. `frames` are so many samples of a run (None: 60 a second, more where bodies turn fast,
+    3000 at most). Batches are laid `side_by_side`; several results lie over each other unless it is true.
     """
     if not things:
         raise ModelError("a picture needs something to show: a mechanism, a system, or a result")
@@ -65,7 +73,7 @@ def scene_of(*things: Any, labels: Sequence[str] | None = None, traces: Sequence
 class _Maker:
     """Collects models and tracks."""
 
-    def __init__(self, forces: bool | None, wrenches: Wrenches, frames: int) -> None:
+    def __init__(self, forces: bool | None, wrenches: Wrenches, frames: int | None) -> None:
         self.forces, self.wrenches, self.frames = forces, wrenches, frames
         self.models: list[SceneModel] = []
         self.tracks: list[Track] = []
@@ -137,18 +145,35 @@ class _Maker:
         if not result.sizes["time"]:
             self.notes.append(f"{label}: there is no state, or none is finite")
             return
-        times = np.asarray(result["time"].values, dtype=float)
-        most = max(2, min(self.frames, MOST_POSES // (len(system.body_names) + 1)))
-        some = chosen_frames(times, most, RATE)
+        model = self._model(system)
+        some = self._frames(result, system, self.models[model].length)
+        whole, times = result, np.asarray(result["time"].values, dtype=float)
         if len(some) < len(times):
             self.about.append(f"{len(some)} of {len(times)} samples are shown")
             result = result.isel(time=some).with_system(system)
-        model = self._model(system)
         track = track_of(result, system, model, label)
         arrows = self._arrows(result, system, self.models[model], track)
         forces = force_curves(result, system, arrows) if arrows else ()
-        self.tracks.append(replace(track, arrows=arrows, curves=(*track.curves, *closing_curves(result, system),
-                                                                     *forces)))
+        curves = (*curves_of(whole), *closing_curves(whole, system))
+        if len(some) < len(times):
+            curves = tuple(own_samples(curve, times) for curve in curves)
+        self.tracks.append(replace(track, arrows=arrows, curves=(*curves, *forces)))
+
+    def _frames(self, result: Result, system: Machine, length: float) -> Any:
+        """Samples of a run that are frames."""
+        times = np.asarray(result["time"].values, dtype=float)
+        poses = max(2, MOST_POSES // (len(system.body_names) + 1))
+        if self.frames is not None:
+            asked = max(2, min(self.frames, poses))
+            return chosen_frames(times, asked, asked)
+        thin = slice(None, None, 1 + len(times) // (10 * poses))  # of very long runs, motion is looked at in part
+        q = np.asarray(result["q"].transpose("time", "coordinate").values, dtype=float)[thin]
+        passed = frames_passed(system, q, times[thin], RATE, length)
+        most = min(MOST_FRAMES, poses)
+        if passed[-1] > 4 * most:
+            self.about.append("bodies move far from one frame to the next: show a shorter part of the run, or give "
+                              f"frames={int(passed[-1])}")
+        return chosen_frames(np.interp(times, times[thin], passed), most)
 
     def _arrows(self, result: Result, system: Machine, model: SceneModel, track: Track) -> tuple[Arrow, ...]:
         joints = len(system.model.mechanism.joints)

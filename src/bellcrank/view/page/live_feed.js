@@ -10,6 +10,7 @@ const ask = async (what, data = null) => {
 const learn = async () => JSON.parse(new TextDecoder().decode(await ask("facts")));
 const facts = await learn();
 const scene = new Uint8Array(await ask("scene"));
+const moved = facts.moved ? new Float32Array(await ask("position")) : null;
 const live = { answered: 0, reached: true, frames: 0, lost: false };
 window.bellcrankLive = live;
 let api = null;
@@ -154,6 +155,7 @@ window.bellcrank.start(scene, {
   open: (opened) => {
     api = opened;
     if (facts.live) {
+      if (moved) place(moved);
       grip();
       watch();
     }
