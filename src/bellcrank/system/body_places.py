@@ -51,9 +51,9 @@ def poses_function(model: Model, name: str) -> Function:
 
 def _place_on_link(model: Model, body: str) -> BodyPlace:
     """The same as `body_place`, in numbers and expressions of parameters."""
+    link, turn, _ = body_place(model, body)
     tree, frame = model.tree, next((f for f in model.mechanism.frames if f.name == body), None)
     index = frame.body if frame else model.mechanism.body(body).index
-    link, turn, _ = body_place(model, body)
     shift = Vector(*tree.body_shift_symbolic.get(index, tuple(tree.body_shift[index].tolist())))
     if frame is not None:
         at = Vector(*frame.pose.position)
