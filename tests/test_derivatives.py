@@ -201,6 +201,36 @@ def test_bodies_and_points() -> None:
     assert d["q"].shape == (6, nu, nu)
 
 
+@pytest.mark.parametrize("body", ["hand", "tip"])
+@pytest.mark.parametrize("function", ["pose", "velocity", "jacobian"])
+def test_places_on_links_that_depend_on_parameters(function: str, body: str) -> None:
+    m = bc.Mechanism("arm")
+    length = m.parameter("length", 0.5)
+    m.add_body("arm", bc.Inertia.sphere(1.0, 0.1))
+    m.add_body("hand", bc.Inertia.sphere(1.0, 0.1))
+    m.add_joint("shoulder", bc.Revolute("y"), m.ground, "arm")
+    m.add_joint("wrist", bc.Revolute("z"), "arm", "hand", bc.Pose((0.4, 0, 0)), bc.Pose((length, 0.1, 0)))
+    m.add_frame("tip", "hand", bc.Pose.about("x", 0.3, (0.2 * length, 0, 0.3)))
+    m.add_frame("floor", m.ground)
+    system = bc.compile(m, backend="numpy")
+    q, u = np.array([0.3, -0.7]), np.array([1.0, 2.0])
+    given = {"pose": (q,), "velocity": (q, u, [0.1, 0.2, 0.3]), "jacobian": (q, [0.1, 0.2, 0.3])}[function]
+
+    def value(s: np.ndarray, q: np.ndarray = q) -> np.ndarray:
+        other = system.with_parameters(length=0.5 + s)
+        if function != "pose":
+            return getattr(other, function)(q, *given[1:-1], body, given[-1])
+        pose = other.pose(q, body)
+        return np.concatenate([pose.rotation.reshape(*pose.rotation.shape[:-2], 9), pose.position], axis=-1)
+
+    d = system.derivatives(function, *given, by=("q", "length"), body=body)
+    close(d.value, value(np.zeros(())), 1e-14)
+    close(d["length"], differences(value), 1e-9)
+    close(d["q"], column_differences(lambda s: value(np.zeros(len(s)), q + s), 2), 1e-9)
+    with pytest.raises(bc.ModelError, match="'floor' is fixed to the ground"):
+        system.derivatives(function, *given, by="q", body="floor")
+
+
 def test_reactions() -> None:
     system = bc.compile(laden_arm(), backend="numpy")
     q, u, rest = laden_state(system)
@@ -359,6 +389,24 @@ def test_products_of_reactions_where_bodies_move_as_one() -> None:
     close(product["u"], np.tensordot(weights, d["u"], 2), 1e-12)
 
 
+def test_reactions_of_a_closed_machine_with_a_state_and_a_weld() -> None:
+    """Links have other numbers where every body is one: bodies that are welded, and states, come between the others."""
+    m = sized_four_bar()
+    m.add_joint("bolt", bc.Weld(), "crank", m.add_body("knob", bc.Inertia(0.2, (0, 0.1, 0), (0.01,) * 3)))
+    m.add_state("lag", lambda at: 30.0 * (at.u("A") - at.state("lag")))
+    m.add_joint_force("drag", "A", lambda at: -20.0 * at.state("lag"))
+    c = Closed(m, backend="numpy")
+    none = np.zeros(2)
+
+    def loads(motion: np.ndarray, system: bc.System = c.system) -> np.ndarray:
+        return np.stack([*system.reactions(*c.at(motion, none, system), c.tau).values()], axis=-2)
+
+    d = c.system.derivatives("reactions", c.q, c.u, c.tau, by=("q", "length"))
+    close(d.value, loads(none), 1e-9)
+    close(d["q"], column_differences(loads, 2), 1e-6)
+    close(d["length"], differences(lambda s: loads(np.zeros((8, 2)), c.system.with_parameters(length=1.0 + s))), 1e-6)
+
+
 def test_a_link_length_moves_the_closed_machine() -> None:
     c = Closed(sized_four_bar(), backend="numpy")
     d = c.system.derivatives("forward_dynamics", c.q, c.u, c.tau, by="length")
@@ -399,10 +447,13 @@ def test_directions_add_up(function: str) -> None:
         close(along(x, y), each[x] + each[y], 1e-10)
 
 
-def test_directions_survive_a_change_of_plan() -> None:
+@pytest.mark.parametrize("function, body, by", [
+    ("forward_dynamics", None, ("q", "u", "tau")), ("pose", "coupler", ("q", "length")), ("mass_matrix", None, ("q",)),
+    ("potential_energy", None, ("q", "length")), ("center_of_mass", None, ("q",)), ("velocity", "coupler", ("q", "u"))])
+def test_directions_survive_a_change_of_plan(function: str, body: str | None, by: tuple[str, ...]) -> None:
     """Where the first plan's pivot vanishes, another plan computes, and its directions are turned into the first's:
     near that place both do, and agree."""
-    system = bc.compile(bc.load("four_bar"), backend="numpy")
+    system = bc.compile(sized_four_bar(), backend="numpy")
     plans = system.plans
     first = plans.reference().plan
     other = next(p for p in (plans.driven_at((v,)) for v in range(3)) if p.independent != first.independent)
@@ -410,10 +461,11 @@ def test_directions_survive_a_change_of_plan() -> None:
     from bellcrank.system import state_slopes as module
     from bellcrank.system.derivative_questions import Question, answer_to
 
-    asked = Question("forward_dynamics", None, ("q", "u", "tau"), True, "")
+    asked = Question(function, body, by, True, "")
     answer = answer_to(plans, asked, plans.kernels.planned(first).tree)
-    here = {"q": state.q, "u": state.u, "tau": np.array([0.1, 0.2, 0.3])}
-    expected = system.derivatives("forward_dynamics", state.q, state.u, here["tau"], by=("q", "u", "tau"))
+    known = {"q": state.q, "u": state.u, "tau": np.array([0.1, 0.2, 0.3]), "point": np.array([0.3, 0.1, 0.0])}
+    here = {x: known[x] for x in answer.what.inputs}
+    expected = system.derivatives(function, *here.values(), by=by, body=body)
 
     class Elsewhere(type(plans)):  # type: ignore[misc]
         def at(self, q: Any, t: Any) -> Any:
@@ -421,8 +473,8 @@ def test_directions_survive_a_change_of_plan() -> None:
 
     moved = Elsewhere(plans.kernels)
     found, _ = module.turned(moved, asked, answer, here, None, 0.0)
-    for name in ("q", "u", "tau"):
-        close(found[name], expected[name], 1e-9)
+    for name in by:
+        close(found[name], np.reshape(expected[name], found[name].shape), 1e-9)
 
 
 # -- batches, names, errors -------------------------------------------------------------------------------------------
@@ -482,7 +534,7 @@ def test_wrong_questions(change: dict[str, Any], words: str) -> None:
 
 def test_states_that_are_not_finite_are_named() -> None:
     system = bc.compile(bc.load("double_pendulum"))
-    with pytest.raises(bc.StateError, match=r"u\[1\] \(elbow"):
+    with pytest.raises(bc.StateError, match=r"^derivatives of forward_dynamics by q, u: u\[1\] \(elbow"):
         system.derivatives("forward_dynamics", [0.0, 0.1], [0.0, np.inf])
 
 

@@ -138,7 +138,7 @@ def test_what_is_wrong_is_said_by_the_general_way() -> None:
 
 
 def test_places_that_depend_on_parameters() -> None:
-    """They have no function of their own, but the same answers."""
+    """Functions of bodies and frames take parameters as others do."""
     m = bc.Mechanism("arm with a parameter")
     length = m.parameter("length", 0.5)
     arm = m.add_body("arm", bc.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)))

@@ -298,3 +298,25 @@ def test_steps_that_cannot_be_repeated_are_told() -> None:
     state = system.assemble(q={"A": 0.3}, u={"A": -5.0})
     with pytest.warns(bc.BellcrankWarning, match="off the samples of the run.*approximate"):
         quiet(system, state, step=0.02, sensitivities=["u0"])
+
+
+@pytest.mark.parametrize("period", [None, 0.02])
+def test_gains_of_controllers(period: float | None) -> None:
+    """Traced controllers may use parameters of the mechanism, which need no other use."""
+    m = bc.load("double_pendulum")
+    gain = m.parameter("gain", 2.0)
+    system, state = bc.compile(m), ([0.3, 0.1], [0.0, 0.0])
+    law = bc.Traced(lambda t, q, u: {"shoulder": -gain * q["shoulder"] - 0.1 * gain * u["shoulder"]}, period)
+
+    def ends(change: float, backend: str = "llvm") -> np.ndarray:
+        other = bc.compile(m, backend=backend).with_parameters(gain=2.0 + change)
+        return samples(other.simulate(state, 0.1, step=0.01, control=law))[-1]
+
+    run = system.simulate(state, 0.1, step=0.01, control=law, sensitivities=["gain"])
+    close(samples(run)[-1], ends(0.0, "numpy"), 1e-12)
+    close(samples(run, "gain")[-1, :, 0], slopes(ends), 1e-9)
+    found = bc.gradient(lambda q, u: u[0], system, state, 0.1, by=["gain"], step=0.01, control=law)[1]
+    close(found["gain"], run.d_u_gain.values[-1, 0], 1e-12)
+    assert len(gain.graph.nodes) <= 3, "operations of controllers stay in the graph of the mechanism"
+    with pytest.raises(bc.ModelError, match="control: no parameter 'gain' in 'double pendulum'; it has none"):
+        bc.compile(bc.load("double_pendulum")).simulate(state, 0.1, control=law)

@@ -301,3 +301,12 @@ def test_periods_that_do_not_fit() -> None:
                          wrenches=bc.Sampled(lambda t, q, u: np.zeros((2, 6)), 0.02))
     with pytest.raises(bc.ModelError, match="not both"):
         machine.simulate(START, 0.1, control=damped_arrays, tau=[0.0, 0.0])
+
+
+def test_held_controllers_add_no_samples() -> None:
+    """Where the end of a run is no multiple of the sampling interval, samples are those of a run without a period."""
+    system = bc.compile(bc.load("double_pendulum"))
+    times = [system.simulate(([0.3, 0.1], [0.0, 0.0]), 0.1, step=0.01, output=0.04, control=bc.Traced(
+        lambda t, q, u: {"shoulder": -q["shoulder"]}, period)).time.values for period in (None, 0.01, 0.02)]
+    for found in times:
+        assert found == pytest.approx([0.0, 0.04, 0.08, 0.1], abs=1e-12)

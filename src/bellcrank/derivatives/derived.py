@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.derivatives.directions import Seeds, Solved, Variable, chart, directions, width
+from bellcrank.derivatives.directions import MOTION, Seeds, Solved, Variable, chart, directions, width
 from bellcrank.lowering.function import Columns, Function, Tracer
 from bellcrank.scalar.derivative import adjoints, combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
@@ -35,6 +35,11 @@ class Quantity:
     special: Callable[[Tracer, Seeds], Slopes] | None = None
     #: the same for one direction after the other
     solved: Callable[[Tracer, Seeds], Solved] | None = None
+
+    @property
+    def motion(self) -> tuple[str, ...]:
+        """What it knows of motion: positions always, and speeds and accelerations if they are inputs."""
+        return tuple(x for x in MOTION if x == "q" or x in self.inputs)
 
     def slopes(self, tracer: Tracer, seeds: Seeds) -> Slopes:
         """The entries, and for each of them the derivatives along directions."""
@@ -94,12 +99,12 @@ def second_derivative(name: str, what: Quantity, space: Space, then: Variable, t
 
 def directions_of_plan(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
     """How a closed machine moves along the directions of its plan, see `directions.chart`: matrices, row by row."""
-    widths, udot = space.widths(tree), "udot" in what.inputs
+    widths, levels = space.widths(tree), what.motion
 
     def made(tracer: Tracer) -> list[Number]:
-        return _numbers(_matrices(chart(tracer, space.by, space.functions, udot), space.by, widths))
+        return _numbers(_matrices(chart(tracer, space.by, space.functions, levels), space.by, widths))
 
-    return Function(name, _no_text, what.inputs, "totals", (3 if udot else 2) * tree.nu * sum(widths), made=made)
+    return Function(name, _no_text, what.inputs, "totals", len(levels) * tree.nu * sum(widths), made=made)
 
 
 def product_forward(name: str, what: Quantity, space: Space, tree: Tree) -> Function:

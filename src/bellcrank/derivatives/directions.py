@@ -175,12 +175,12 @@ def _add(changes: dict[Any, Number], rates: Mapping[Any, Number]) -> None:
         changes[d] = changes[d] + rate if d in changes else rate
 
 
-def chart(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], udot: bool
+def chart(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], levels: Sequence[str]
           ) -> list[dict[Any, Number]]:
-    """How a closed machine moves along the directions of its plan: rates of position, u and u̇ (if it is an input), one
-    row for every speed. Directions of another plan are found from these."""
-    moved, seeds = _Closed(tracer, functions, lambda x, j: ((x.label, j), 1.0), udot).motion(by)
+    """How a closed machine moves along the directions of its plan: rates of position, u and u̇ (as `levels` has them),
+    one row for every speed. Directions of another plan are found from these."""
+    moved, seeds = _Closed(tracer, functions, lambda x, j: ((x.label, j), 1.0), "udot" in levels).motion(by)
     rows = [moved.get(v, {}) for v in range(tracer.tree.nu)]
-    for name in ("u", "udot") if udot else ("u",):
+    for name in levels[1:]:
         rows += [seeds.get(tracer.graph.leaf((name, v)), {}) for v in range(tracer.tree.nu)]
     return rows

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -111,6 +112,13 @@ class LoopPlan:
     def key(self) -> PlanKey:
         """What tells plans apart."""
         return PlanKey(self.groups, self.kept, self.baumgarte, self.floors, self.secondary)
+
+    def renumbered(self, numbers: Sequence[int]) -> LoopPlan:
+        """The plan of the same machine whose link i has the number ``numbers[i]``, speeds and constraints as they
+        are."""
+        groups = tuple(replace(g, links=tuple(sorted(numbers[i] for i in g.links)), reference=numbers[g.reference],
+                               virtual=g.virtual if g.virtual < 0 else numbers[g.virtual]) for g in self.groups)
+        return replace(self, groups=groups, secondary=tuple(numbers[i] for i in self.secondary))
 
 
 @dataclass

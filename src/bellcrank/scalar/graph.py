@@ -239,6 +239,12 @@ class Graph:
             self.nodes.append(found)
         return found
 
+    def forget(self, size: int) -> None:
+        """Take away all operations but the first ones, which nothing may use any more."""
+        for node in self.nodes[size:]:
+            del self._table[(node.op, *node.args)]
+        del self.nodes[size:]
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as a table: operations are told apart by identity, and a chain of them may be long."""
         rows = tuple((n.op, n.args if n.op is LEAF else tuple(a.index if type(a) is Scalar else a for a in n.args))

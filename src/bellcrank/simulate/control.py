@@ -6,6 +6,7 @@ kernel, where it is evaluated in every stage of every step (or at a sample rate,
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import numpy as np
 from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.scalar.graph import Graph, Number, Scalar, nearest_first
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
 from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.topology.tree import wrench_order
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_entries", "force_places", "force_rows", "named",
            "wrench_rows"]
+
+#: functions that use parameters are traced in the graph of these, which others may have
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class Named(Sequence[Number]):
@@ -78,7 +82,8 @@ class Traced:
 
     It receives traced scalars: `q` and `u` can be indexed by number or by joint name. It returns joint forces, a
     sequence of nu numbers or a mapping {joint: force or forces}; as `wrenches` a mapping {body: six numbers}. It is
-    evaluated in every stage of every step, or every `period` seconds and held. Branches on values are written with
+    evaluated in every stage of every step, or every `period` seconds and held. Parameters of the mechanism, such as
+    gains, may be used, and have the values of the system that runs. Branches on values are written with
     `bellcrank.math.select_less`.
 
     >>> Traced(lambda t, q, u: {"A": 5.0 - 2.0 * u["A"]}).period is None
@@ -139,6 +144,11 @@ class Drive:
     start: Beginning | None = field(default=None, compare=False)  #: where the run begins
 
     @property
+    def name(self) -> str:
+        """The argument of `simulate` that it is."""
+        return "control" if self.target == "tau" else "wrenches"
+
+    @property
     def traced(self) -> bool:
         return isinstance(self.given, Traced)
 
@@ -186,6 +196,27 @@ class Drive:
     def graph(self, system: Machine) -> list[Number]:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
+        with _ONE_AT_A_TIME:
+            entries = self._traced(system, graph)
+            others = {n.graph for n in nearest_first(entries)} - {graph}
+            if not others:
+                return entries
+            for other in others:  # operations on scalars of two graphs belong to neither
+                mixed = [n.index for n in other.nodes if any(
+                    type(a) is Scalar and a.graph is not other for a in n.args)]
+                other.forget(min(mixed, default=len(other.nodes)))
+            if len(others) > 1:
+                raise ModelError(f"{self.name}: the function uses parameters of several mechanisms; use those of "
+                                 f"{system.model.name!r}")
+            (own,) = others  # that of the parameters: everything is traced in it, and taken out again
+            size = len(own.nodes)
+            try:
+                return evaluate(self._traced(system, own), self._leaf(system, graph))
+            finally:
+                own.forget(size)
+
+    def _traced(self, system: Machine, graph: Graph) -> list[Number]:
+        """The function's answer for inputs that are leaves of a graph."""
         assert isinstance(self.given, Traced)
         q = named(system, "q", [graph.leaf(("q", i)) for i in range(system.nq)], graph.leaf, self.start)
         u = named(system, "u", [graph.leaf(("u", i)) for i in range(system.nu)], graph.leaf)
@@ -195,9 +226,21 @@ class Drive:
         except BellcrankError:
             raise
         except Exception as error:
-            what = "control" if self.target == "tau" else "wrenches"
-            raise ModelError(f"{what}: the function cannot be traced ({error}); write it with bellcrank.math and "
+            raise ModelError(f"{self.name}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
+
+    def _leaf(self, system: Machine, graph: Graph) -> Callable[[Any], Number]:
+        """Leaves of a traced function as inputs; parameters of the mechanism go by their names."""
+        def leaf(key: Any) -> Number:
+            if key[0] != "parameter":
+                return graph.leaf(key)
+            known = list(system.model.values)
+            if key[1] not in known:
+                raise ModelError(f"{self.name}: no parameter {key[1]!r} in {system.model.name!r}; it has "
+                                 f"{', '.join(known) or 'none'}{hint(key[1], known)}")
+            return graph.leaf(("parameters", known.index(key[1])))
+
+        return leaf
 
     def trouble(self, system: Machine, q: Floats, u: Floats, t: float) -> str:
         """What a traced function says of one state that it does not cover, such as a table that ends there."""
@@ -208,7 +251,7 @@ class Drive:
             self.given.function(t, *(named(system, what, [float(x) for x in values], leaf, self.start)
                                      for what, values in (("q", q), ("u", u))))
         except StateError as error:
-            return f"{'control' if self.target == 'tau' else 'wrenches'}: {error}"
+            return f"{self.name}: {error}"
         except Exception:  # it is something else
             return ""
         return ""

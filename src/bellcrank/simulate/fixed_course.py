@@ -112,8 +112,8 @@ class FixedCourse(Course):
         point_times = np.concatenate([[setup.start + first * self.step], times]) if watching else np.zeros(0)
         chosen = numbers % setup.every == 0
         chosen |= numbers == setup.steps  # the end is always a sample
-        if not watching and setup.steps % setup.every and self.finished:
-            times, rows, chosen = self._with_end(times, rows)
+        if not watching and setup.steps % every and self.finished:
+            times, rows, chosen = self._with_end(times, rows, chosen)
         self.due = self._sampled and self.index % self._hold == 0
         return Piece(times[chosen], rows[chosen], point_times, points)
 
@@ -129,12 +129,13 @@ class FixedCourse(Course):
         self._note_held(piece.times, piece.samples)
         return piece
 
-    def _with_end(self, times: Floats, rows: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    def _with_end(self, times: Floats, rows: Floats, chosen: npt.NDArray[np.bool_]
+                  ) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
         """Add the final states, which are no multiple of the sampling interval."""
         last = self.y.copy()
         last[[f.state for f in self.failures]] = np.nan
         times = np.append(times, self.setup.start + self.setup.duration)
-        return times, np.concatenate([rows, last[None]]), np.ones(len(times), dtype=bool)
+        return times, np.concatenate([rows, last[None]]), np.append(chosen, True)
 
     def _to_grid(self) -> Piece:
         """From a state between grid points to the next one."""

@@ -14,8 +14,10 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.loops.closer import Target, project
+from bellcrank.scalar.evaluation import evaluate
+from bellcrank.scalar.graph import Number
 from bellcrank.simulate.closing import numbers, tree_forces, unlimited
-from bellcrank.simulate.control import Drive, named
+from bellcrank.simulate.control import Drive
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
 from bellcrank.system.forward_dynamics import dense_dynamics, run_by_plan
@@ -40,6 +42,7 @@ class Rhs:
         self.system, self.tau, self.wrenches, self.cuts, self.closing = system, tau, wrenches, cuts, closing
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
+        self._laws: dict[Drive, list[Number]] = {}  #: what traced drives compute
         self._plan: LoopPlan | None = None  #: the one that served last: runs stay with it
 
     def prepare(self, t: float, y: Floats) -> None:
@@ -56,11 +59,10 @@ class Rhs:
 
     def _apply(self, d: Drive, t: float, y: Floats) -> None:
         system, nq = self.system, self._nq
-        leaf = numbers(system, t, y[..., :nq], y[..., nq:])
-        q = named(system, "q", [y[..., i] for i in range(nq)], leaf, d.start)
-        u = named(system, "u", [y[..., nq + i] for i in range(system.nu)], leaf)
-        answer = d.given.function(t, q, u)  # type: ignore[arg-type]
-        columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in d.entries(system, answer)), y[..., 0])[:-1]
+        if d not in self._laws:
+            self._laws[d] = d.graph(system)
+        entries = evaluate(self._laws[d], numbers(system, t, y[..., :nq], y[..., nq:]))
+        columns = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in entries), y[..., 0])[:-1]
         rows = np.stack(columns, axis=-1)
         if d.target == "tau":
             self.tau = rows

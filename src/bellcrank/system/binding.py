@@ -106,8 +106,7 @@ def _function(kernels: Kernels, name: str, body: str | None) -> Function:
         return known_function(kernels.functions, name)
     found = kernels.at_body(name, body)
     if found is None:
-        raise ModelError(f"bind({name!r}): {body!r} stands still, its place depends on parameters, or the machine is "
-                         "too large for a function of its own; call the method")
+        raise ModelError(f"bind({name!r}): {kernels.why_not_at(body)}; call the method")
     return found
 
 

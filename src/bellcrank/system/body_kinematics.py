@@ -1,7 +1,7 @@
 """Where things are and how they move: poses, velocities, accelerations, Jacobians.
 
-A body of a machine that is not too large has functions of its own (`Kernels.at_body`). For other machines, for places
-that depend on parameters and for what stands still, results come from what is computed of all links.
+A body of a machine that is not too large has functions of its own (`Kernels.at_body`). For other machines and for what
+stands still, results come from what is computed of all links.
 """
 
 from __future__ import annotations

@@ -10,8 +10,10 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY, BodyPlace, all_poses
 from bellcrank.lowering.function import Function
+from bellcrank.lowering.looped import require_direct
 from bellcrank.mechanism.mechanism import Body
 from bellcrank.schedule.sweeps import Direct
+from bellcrank.spatial import Vector
 
 if TYPE_CHECKING:
     from bellcrank.system.model import Model
@@ -40,29 +42,31 @@ def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
     return int(tree.body_link[index]), turn @ frame.pose.rotation, shift + np.asarray((turn @ at[..., None])[..., 0])
 
 
-def poses_function(model: Model, name: str) -> Function | None:
-    """The poses of all bodies, in the order of their names; None if a place on a link is not constant."""
-    if model.tree.body_shift_symbolic:
-        return None
-    bodies = [_constant_place(*body_place(model, body)) for body in model.body_names]
-    return Function(name, lambda tree: all_poses(cast(Direct, tree), bodies), ("q",), "totals", 12 * len(bodies),
-                    single=True, flexible=True)
+def poses_function(model: Model, name: str) -> Function:
+    """The poses of all bodies, in the order of their names."""
+    bodies = tuple(_place_on_link(model, body) for body in model.body_names)
+    return Function(name, lambda tree: all_poses(cast(Direct, tree), require_direct(tree).bind(bodies)), ("q",),
+                    "totals", 12 * len(bodies), single=True, flexible=True)
 
 
-def _constant_place(link: int, turn: Floats, shift: Floats) -> BodyPlace:
-    return BodyPlace(link, tuple(tuple(row) for row in turn.tolist()), tuple(shift.tolist()))
+def _place_on_link(model: Model, body: str) -> BodyPlace:
+    """The same as `body_place`, in numbers and expressions of parameters."""
+    link, turn, _ = body_place(model, body)
+    tree, frame = model.tree, next((f for f in model.mechanism.frames if f.name == body), None)
+    index = frame.body if frame else model.mechanism.body(body).index
+    shift = Vector(*tree.body_shift_symbolic.get(index, tuple(tree.body_shift[index].tolist())))
+    if frame is not None:
+        at = Vector(*frame.pose.position)
+        shift = shift + Vector(*(Vector(*row).dot(at) for row in tree.body_turn[index].tolist()))
+    return BodyPlace(link, tuple(tuple(row) for row in turn.tolist()), tuple(shift))
 
 
 def body_function(model: Model, what: str, body: str, name: str) -> Function | None:
-    """The function of one body or frame; None if its place on the link is not constant, or is the ground."""
-    frame = next((f for f in model.mechanism.frames if f.name == body), None)
-    link, turn, shift = body_place(model, body)
-    index = frame.body if frame else model.mechanism.body(body).index
-    constant = index not in model.tree.body_shift_symbolic and (
-        frame is None or all(isinstance(x, (int, float)) for x in frame.pose.position))
-    if link == 0 or not constant:
+    """The function of one body or frame; None if it belongs to the ground."""
+    at = _place_on_link(model, body)
+    if at.link == 0:
         return None
     text, inputs, width = AT_BODY[what]
-    at = _constant_place(link, turn, shift)
     size = width if width > 0 else -width * model.tree.nu
-    return Function(name, lambda tree: text(cast(Direct, tree), at), inputs, "totals", size, single=True, flexible=True)
+    return Function(name, lambda tree: text(cast(Direct, tree), require_direct(tree).bind(at)), inputs, "totals", size,
+                    single=True, flexible=True)

@@ -51,6 +51,13 @@ class Question:
     product: str  #: "", "along", "weights" or "twice"
     then: str | None = None
 
+    def __str__(self) -> str:
+        return (f"derivatives of {self.function}" + (f" of {self.body!r}" if self.body is not None else "")
+                + f" by {', '.join(self.by)}" + (f", then {self.then}" if self.then is not None else "")
+                + (" along the closed machine" if self.closed else "")
+                + {"": "", "along": " (one direction)", "weights": " (weighted)",
+                   "twice": " (one direction, weighted)"}[self.product])
+
 
 class Reading(NamedTuple):
     """How the entries of an answer are to be read."""
@@ -160,7 +167,7 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     what = quantity(asked.function, functions, tree) if asked.body is None else _of_body(plans, asked)
     reading = reading_of(plans, asked, tree, tree.plan)
     space = Space(tuple(reading.variables[label] for label in asked.by), asked.closed, functions)
-    name = f"derivatives {asked}"
+    name = str(asked)
     if asked.then is not None:
         function = second_derivative(name, what, space, reading.variables[asked.then], tree)
     else:
@@ -177,8 +184,7 @@ def _of_body(plans: LoopPlans, asked: Question) -> Quantity:
     assert asked.body is not None
     function = plans.kernels.at_body(asked.function, asked.body)
     if function is None:
-        raise ModelError(f"derivatives of {asked.function}: {asked.body!r} stands still, or its place on its link "
-                         "depends on parameters")
+        raise ModelError(f"derivatives of {asked.function}: {plans.kernels.why_not_at(asked.body)}")
     return plain(function, plans.tree)
 
 

@@ -359,7 +359,7 @@ class Kernels:
 
     def at_body(self, what: str, body: str | None) -> Function | None:
         """The function of one body or frame (see `formulations.common.body_kinetics`), or of all bodies ("pose", None);
-        None where there is none: for what stands still, for places that depend on parameters, for large machines."""
+        None where there is none: for what stands still, and for large machines (see `why_not_at`)."""
         name = f"{what} of {body!r}" if body is not None else "poses of all bodies"
         with self.shared.lock:
             if name not in self.functions:
@@ -369,6 +369,12 @@ class Kernels:
                     return None
                 self.functions[name] = made
             return self.functions[name]
+
+    def why_not_at(self, body: str) -> str:
+        """Why a body or frame has no function of its own."""
+        if self.direct:
+            return f"{body!r} is fixed to the ground: it stands still, and all its derivatives are zero"
+        return f"{self.tree.name!r} is too large for functions of single bodies ({self.tree.n} links)"
 
     @property
     def direct(self) -> bool:

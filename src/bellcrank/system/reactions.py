@@ -123,12 +123,19 @@ def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, plan:
         plan = (plan or plans.first(q, t)) if plans.tree.looped else None
     except AssemblyError:  # open, and closed nowhere near
         return None
-    run = kernels.of_tree(("reactions", None if plan is None else plan.key),
-                          lambda: replace(_unmerged(plans.model), plan=plan))
+    run = kernels.of_tree(("reactions", None if plan is None else plan.key), lambda: _planned(plans, plan))
     if [c.name for c in run.tree.closures] != [c.name for c in plans.tree.closures]:
         return None
     fits = run.tree.n <= UNROLL_LINKS and kernels.maker.schedule != "rolled"
     return ReactionProgram(run, run.tree.loaded_names) if fits else None
+
+
+def _planned(plans: LoopPlans, plan: LoopPlan | None) -> Tree:
+    """The machine with every body a link of its own, and a plan, which counts links of the machine as it moves."""
+    tree = _unmerged(plans.model)
+    if plan is None:
+        return tree
+    return replace(tree, plan=plan.renumbered([tree.joint_names.index(name) for name in plans.tree.joint_names]))
 
 
 def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, npt.ArrayLike | None],

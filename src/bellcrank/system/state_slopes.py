@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.derivatives.derived import Space, product_forward
-from bellcrank.derivatives.directions import MOTION, Variable
+from bellcrank.derivatives.directions import Variable
 from bellcrank.derivatives.quantities import unbalanced
 from bellcrank.errors import NotYetError, SingularError
 from bellcrank.lowering.function import Function
@@ -142,7 +142,7 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     directions, m of motion and x of anything else: D_c = D_m (dc/dm)⁻¹, D_x - D_c (dc/dx).
     """
     plan = plans.at(here["q"], t) if plans.tree.looped else None
-    motion = tuple(x for x in MOTION if x in answer.what.inputs or x in ("q", "u"))
+    motion = answer.what.motion
     others = tuple(x for x in asked.by if x not in motion)
     full = replace(asked, by=(*motion, *others) if asked.closed else asked.by, product="")
     run, _ = evaluator_for(plans, asked, here, t, plan)

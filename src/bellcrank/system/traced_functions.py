@@ -142,8 +142,7 @@ def _made(who: str, plans: LoopPlans, kind: str, body: str, tree: Tree, wrenches
     if body:
         function = plans.kernels.at_body(kind, body)
         if function is None:
-            raise ModelError(f"{who}: {kind!r} of {body!r} has no expression: it stands still, its place depends on "
-                             "parameters, or the machine has too many bodies")
+            raise ModelError(f"{who}: {kind!r} of {body!r} has no expression: {plans.kernels.why_not_at(body)}")
         shapes: dict[str, tuple[int, ...]] = {"rotation": (3, 3), "position": (3,)} if kind == "pose" else \
             {_OF_BODY[kind]: (6, tree.nu) if "jacobian" in kind else (6,)}
         return GraphTracer(tree, False)(function), function.inputs, shapes, tree

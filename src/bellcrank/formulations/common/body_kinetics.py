@@ -9,7 +9,7 @@ machines with the same formulas (`velocity_at` and those that follow it), on arr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bellcrank.formulations.common.link_accelerations import accelerations
 from bellcrank.formulations.common.link_kinematics import ground_axes, poses, screws, totals, velocities
@@ -22,13 +22,12 @@ __all__ = ["AT_BODY", "BodyPlace", "acceleration_at", "all_poses", "center_of_ma
            "velocity_at"]
 
 
-@dataclass(frozen=True)
-class BodyPlace:
+class BodyPlace(NamedTuple):
     """Where a body's frame lies: its link, and its pose in the link's frame."""
 
     link: int
     turn: tuple[tuple[float, float, float], ...]  #: rows of the rotation matrix
-    shift: tuple[float, float, float]
+    shift: tuple[Number, ...]  #: numbers, or expressions of parameters
 
     def local(self, point: Vector) -> Vector:
         """A point of the body in the link's frame."""

@@ -78,8 +78,7 @@ def _body_function(system: System, kind: str, body: str) -> Function:
                          f"{hint(kind, OF_BODY)}")
     found = system.kernels.at_body(kind, body)
     if found is None:
-        raise ModelError(f"export_c: {kind!r} of {body!r} has no C code: it stands still, its place depends on "
-                         "parameters, or the machine has too many bodies")
+        raise ModelError(f"export_c: {kind!r} of {body!r} has no C code: {system.kernels.why_not_at(body)}")
     return found
 
 
