@@ -398,7 +398,7 @@ def test_directions_that_do_not_determine_the_motion_are_refused() -> None:
     assert np.isfinite(bc.analyze.linearize(system, state).A).all()
 
 
-def coin() -> bc.Mechanism:
+def coin(normal: tuple[float, float, float] = (0.0, 0.0, 1.0)) -> bc.Mechanism:
     """A disk by place, yaw, lean and spin: carriers do not spin, so that steady motions are steady in coordinates. Its
     radius "r" is a parameter."""
     m = bc.Mechanism("coin", gravity=(0.0, 0.0, -G))
@@ -409,13 +409,14 @@ def coin() -> bc.Mechanism:
     m.add_joint("height", bc.Prismatic("z"), "track", "lift")
     m.add_joint("lean", bc.Revolute("x"), "lift", "carrier")
     m.add_joint("spin", bc.Revolute("y"), "carrier", "disk")
-    m.add_constraint("floor", bc.RollingDisk(m.parameter("r", R)), m.ground, "disk")
+    m.add_constraint("floor", bc.RollingDisk(m.parameter("r", R), normal), m.ground, "disk")
     return m
 
 
 def test_a_parameter_moves_what_positions_determine() -> None:
-    """A larger wheel stands higher on the same place; speeds that are not independent follow."""
-    system = bc.compile(coin(), backend="numpy")
+    """A larger wheel stands higher over the same place, as if it slipped on this slope; speeds that are not independent
+    follow."""
+    system = bc.compile(coin((0.3, 0.0, 1.0)), backend="numpy")
     place = {"place": [0.1, 0.2, 0.3], "lean": 0.4, "spin": 0.5}
     state = system.assemble(q=place, u={"place.angle": 1.0, "lean": -0.7, "spin": 3.0})
     found = system.derivatives("forward_dynamics", state, by=("q", "u", "r"))
