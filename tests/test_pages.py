@@ -20,8 +20,8 @@ def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("page", "blocks"), [
-    ("first_machine", 4), ("engine", 6), ("suspension", 4), ("excavator", 6), ("arm_control", 6), ("legged", 5),
-    ("parameter_study", 4)])
+    ("first_machine", 4), ("engine", 6), ("suspension", 4), ("bicycle", 5), ("excavator", 6), ("arm_control", 6),
+    ("legged", 5), ("parameter_study", 4)])
 def test_tutorials_draw_their_pictures(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their code runs as pasted, and writes all pictures that the page shows (`make pictures` keeps these)."""
     monkeypatch.chdir(tmp_path)

@@ -398,8 +398,9 @@ def test_directions_that_do_not_determine_the_motion_are_refused() -> None:
     assert np.isfinite(bc.analyze.linearize(system, state).A).all()
 
 
-def coin() -> bc.Mechanism:
-    """A disk by place, yaw, lean and spin: carriers do not spin, so that steady motions are steady in coordinates."""
+def coin(normal: tuple[float, float, float] = (0.0, 0.0, 1.0)) -> bc.Mechanism:
+    """A disk by place, yaw, lean and spin: carriers do not spin, so that steady motions are steady in coordinates. Its
+    radius "r" is a parameter."""
     m = bc.Mechanism("coin", gravity=(0.0, 0.0, -G))
     for name in ("track", "lift", "carrier"):
         m.add_body(name, bc.Inertia())
@@ -408,8 +409,42 @@ def coin() -> bc.Mechanism:
     m.add_joint("height", bc.Prismatic("z"), "track", "lift")
     m.add_joint("lean", bc.Revolute("x"), "lift", "carrier")
     m.add_joint("spin", bc.Revolute("y"), "carrier", "disk")
-    m.add_constraint("floor", bc.RollingDisk(R), m.ground, "disk")
+    m.add_constraint("floor", bc.RollingDisk(m.parameter("r", R), normal), m.ground, "disk")
     return m
+
+
+def test_a_parameter_moves_what_positions_determine() -> None:
+    """A larger wheel stands higher over the same place, as if it slipped on this slope; speeds that are not independent
+    follow."""
+    system = bc.compile(coin((0.3, 0.0, 1.0)), backend="numpy")
+    place = {"place": [0.1, 0.2, 0.3], "lean": 0.4, "spin": 0.5}
+    state = system.assemble(q=place, u={"place.angle": 1.0, "lean": -0.7, "spin": 3.0})
+    found = system.derivatives("forward_dynamics", state, by=("q", "u", "r"))
+    assert set(found.columns["q"]) == {x for x in system.speed_names if x != "height.slide"}
+    kept = {x: float(state.u[system.speed_names.index(x)]) for x in found.columns["u"]}
+
+    def changed(more: np.ndarray) -> np.ndarray:
+        other = system.with_parameters(r=R + float(more[0]))
+        return other.forward_dynamics(other.assemble(q=place, u=kept))
+
+    assert np.abs(found["r"] - sloped(changed, 1)[:, 0]).max() < 1e-8
+
+
+def test_sensitivities_of_a_run() -> None:
+    """By where a sleigh begins and how fast it is."""
+    system = bc.compile(sleigh(), backend="numpy")
+    state = moving(system)
+    run = system.simulate(state, 0.02, step=0.01, sensitivities=("q0", "u0"))
+    assert [run.sizes["by_q0"], run.sizes["by_u0"]] == [3, 2]
+    chart = Chart.at(system, state.q, 0.0, wanted=[list(system.speed_names).index(str(x)) for x in run.by_q0.values])
+
+    def end(z: np.ndarray) -> np.ndarray:
+        q = chart.displaced(z[None, :3])[0][0]
+        u = chart.speeds(q, state.u[list(chart.independent)] + z[3:])
+        return np.asarray(system.simulate((q, u), 0.02, step=0.01).q.values[-1])
+
+    found = np.hstack([run.d_q_q0.values[-1], run.d_q_u0.values[-1]])
+    assert np.abs(found - sloped(end, 5, 1e-3)).max() < 1e-10
 
 
 @pytest.mark.parametrize("share", (0.0, 0.9, 1.1))

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
 
-__all__ = ["LinearModel", "linear_model", "linearize", "model_about", "without_integrals"]
+__all__ = ["LinearModel", "eigen", "linear_model", "linearize", "model_about", "without_integrals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class LinearModel:
     @property
     def eigenvalues(self) -> npt.NDArray[np.complex128]:
         """Eigenvalues of A [1/s]."""
-        return np.asarray(np.linalg.eigvals(self.A), dtype=np.complex128)
+        return eigen(self.A)[0]
 
     @property
     def shapes(self) -> Floats:
@@ -121,6 +121,22 @@ class LinearModel:
         for value in sorted(self.eigenvalues, key=lambda v: (abs(v), v.imag)):
             lines.append(f"  eigenvalue {value.real:+.6g} {value.imag:+.6g}i")
         return "\n".join(lines)
+
+
+def eigen(a: Floats) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
+    """Eigenvalues and eigenvectors of a model. States have many units, so that the matrix has to be balanced, which
+    entries that are nothing but rounding would upset (those of cyclic coordinates are): they have no say in it, and are
+    left out of what is balanced."""
+    from scipy.linalg import matrix_balance
+
+    size, rounding = np.abs(a), len(a) * float(np.finfo(float).eps)
+    largest = np.maximum(size.max(axis=0, initial=0.0)[None, :], size.max(axis=1, initial=0.0)[:, None])
+    scale = matrix_balance(np.where(size > rounding * largest, a, 0.0), permute=False, separate=True)[1][0] \
+        if len(a) else np.ones(0)
+    even = a * scale[None, :] / scale[:, None]
+    even[np.abs(even) <= rounding * np.abs(even).max(initial=0.0)] = 0.0
+    values, vectors = np.linalg.eig(even)
+    return np.asarray(values, dtype=np.complex128), np.asarray(vectors * scale[:, None], dtype=np.complex128)
 
 
 def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,

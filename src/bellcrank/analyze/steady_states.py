@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.analyze.linear_models import linear_model
+from bellcrank.analyze.linear_models import eigen, linear_model
 from bellcrank.analyze.minimal import state_entries
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
@@ -103,7 +103,7 @@ class SteadyStates:
         found = linear_model(self.system, balance.checked(q), balance.tau, (), (), None, balance.wrenches)
         entries = (*found.chart.placed, *found.chart.independent)
         kept = [i for i, v in enumerate(entries) if v not in set(balance.held).difference(self.places)]
-        values = np.linalg.eigvals(found.A[np.ix_(kept, kept)])
+        values = eigen(found.A[np.ix_(kept, kept)])[0]
         worst = float(values.real.max(initial=0.0))
         if worst > 1e-6 * (1.0 + float(np.abs(values).max(initial=0.0))):
             raise StateError(f"equilibrium of {self.system.model.name!r}: the one that was found is not stable (it "

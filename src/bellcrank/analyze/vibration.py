@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.kept_joints import KeptJoints
-from bellcrank.analyze.linear_models import LinearModel, model_about, without_integrals
+from bellcrank.analyze.linear_models import LinearModel, eigen, model_about, without_integrals
 from bellcrank.analyze.minimal import closed_states, driven_entries, force_arrays, independent_names, state_entries
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
@@ -177,7 +177,7 @@ def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDAr
 
 def _damped(model: LinearModel, p: int) -> tuple[npt.NDArray[np.complex128], npt.NDArray[np.complex128]]:
     plain = without_integrals(model)
-    values, some = np.linalg.eig(plain.A.astype(complex))
+    values, some = eigen(plain.A)
     vectors = np.zeros((len(model.A), len(values)), dtype=complex)
     vectors[list(plain.kept) or slice(None)] = some
     for i in set(range(p)).difference(plain.kept) if plain.kept else ():  # integrals of what is kept

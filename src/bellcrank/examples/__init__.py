@@ -21,7 +21,8 @@ _MAKERS: dict[str, Callable[..., Mechanism]] = {
     "four_bar": linkages.four_bar, "slider_crank": linkages.slider_crank, "five_bar": linkages.five_bar,
     "redundant_five_bar": linkages.redundant_five_bar, "jansen": linkages.jansen, "andrews": linkages.andrews,
     "scissor_lift": linkages.scissor_lift, "bennett": paradoxical.bennett, "bricard": paradoxical.bricard,
-    "quarter_car": vehicles.quarter_car, "double_wishbone": vehicles.double_wishbone, "stewart": parallel.stewart,
+    "quarter_car": vehicles.quarter_car, "double_wishbone": vehicles.double_wishbone,
+    "whipple_bicycle": vehicles.whipple_bicycle, "stewart": parallel.stewart,
     "delta": parallel.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
     "four_bar_chain": ladders.four_bar_chain, "n_four_bars": ladders.n_four_bars,
     "linkage_quadruped": legged.linkage_quadruped}

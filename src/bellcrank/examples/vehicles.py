@@ -1,14 +1,18 @@
-"""Wheel suspensions with the chassis as ground: x forward, y outward, z up."""
+"""Wheel suspensions with the chassis as ground: x forward, y outward, z up; and a bicycle on its road."""
 
 from __future__ import annotations
 
+import math
+
 from bellcrank.examples.shapes import bar, cross, direction, slender, vee
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Prismatic, Revolute, Spherical, Universal
+from bellcrank.mechanism.joints import Free, Planar, Prismatic, Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.pose import Pose
+from bellcrank.mechanism.rolling import RollingDisk
 from bellcrank.scalar.graph import Number
 
-__all__ = ["double_wishbone", "quarter_car"]
+__all__ = ["double_wishbone", "quarter_car", "whipple_bicycle"]
 
 BALL = Spherical()
 
@@ -68,4 +72,33 @@ def double_wishbone() -> Mechanism:
     m.add_joint("tie_rod_ball", BALL, tie_rod, knuckle, at=outer)
     m.add_spring("spring", m.ground, lower, (0.0, 0.46, 0.62), (0.0, 0.58, 0.2), stiffness=32000.0, damping=1800.0,
                  length=0.445)
+    return m
+
+
+def whipple_bicycle(free: bool = False) -> Mechanism:
+    """Whipple's bicycle with the numbers of Meijaard, Papadopoulos, Ruina and Schwab (2007, Proc. R. Soc. A 463): a
+    rigid rider on the frame, two thin wheels that roll without slip. x ahead, y left, z up (theirs: y right, z down);
+    origin under the rear wheel of the upright bicycle. Seven coordinates can be chosen, three speeds are independent,
+    such as "lean", "steer" and "rear". The frame stands as yaw ("place", with x and y), height, lean and pitch, or with
+    `free` in one joint "free"."""
+    m = Mechanism("Whipple bicycle", gravity=(0.0, 0.0, -9.81))
+    rear, front, tilt = (0.0, 0.0, 0.3), (1.02, 0.0, 0.35), math.pi / 10.0
+    frame = m.add_body("frame", Inertia(85.0, (0.3, 0.0, 0.9), [[9.2, 0, -2.4], [0, 11.0, 0], [-2.4, 0, 2.8]]))
+    fork = m.add_body("fork", Inertia(4.0, (0.9, 0.0, 0.7), [[0.05892, 0, 0.00756], [0, 0.06, 0],
+                                                             [0.00756, 0, 0.00708]]))
+    m.add_body("rear_wheel", Inertia(2.0, rear, (0.0603, 0.12, 0.0603)))
+    m.add_body("front_wheel", Inertia(3.0, front, (0.1405, 0.28, 0.1405)))
+    if free:
+        m.add_joint("free", Free(), m.ground, frame, at=(0, 0, 0))
+    else:
+        for name in ("track", "riser", "hull"):
+            m.add_body(name, Inertia())
+        m.add_joint("place", Planar("z"), m.ground, "track", at=(0, 0, 0))
+        m.add_joint("height", Prismatic("z"), "track", "riser", at=(0, 0, 0))
+        m.add_joint("lean", Revolute("x"), "riser", "hull", at=(0, 0, 0))
+        m.add_joint("pitch", Revolute("y"), "hull", frame, at=(0, 0, 0))
+    m.add_joint("steer", Revolute((-math.sin(tilt), 0.0, math.cos(tilt))), frame, fork, at=(1.1, 0, 0))
+    for end, body, centre in (("rear", frame, rear), ("front", fork, front)):
+        m.add_joint(end, Revolute("y"), body, f"{end}_wheel", at=centre)
+        m.add_constraint(f"{end}_road", RollingDisk(centre[2]), m.ground, f"{end}_wheel", child_pose=Pose(centre))
     return m
