@@ -93,6 +93,9 @@ def test_controllers_jump_too() -> None:
 
 
 def test_laws_that_do_not_jump() -> None:
+    """Or jump where a step ends."""
+    on_grid = bc.Traced(lambda t, q, u: [select_less(t, 0.1, 0.0, 3.0)])
+    assert not told(bc.compile(drop(), backend="numpy"), ([0.6], [0.0]), 0.2, step=1e-2, control=on_grid)[1]
     for law in (lambda q, u: 1e3 * maximum(0.5 - q, 0.0), lambda q, u: -abs(u + 0.5),
                 lambda q, u: select_less(q, -9.0, 1.0, 0.0)):
         _, text = told(bc.compile(drop(law=law), backend="numpy"), ([0.6], [0.0]), 0.2, step=1e-2)

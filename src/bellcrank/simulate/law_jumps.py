@@ -169,7 +169,7 @@ class JumpCheck:
 
     def __init__(self, setup: Setup) -> None:
         self._laws = _of_run(setup)
-        self._step, self._single = setup.step, setup.count == 1 and not setup.drives
+        self._start, self._step, self._single = setup.start, setup.step or 1.0, setup.count == 1 and not setup.drives
         self._last: tuple[Floats, Floats, Floats, Floats] | None = None
         self.told = ""
 
@@ -197,7 +197,8 @@ class JumpCheck:
                     return
 
     def _jump(self, k: int, times: Floats, q: Floats, u: Floats) -> float | None:
-        """When between two samples a law jumps, on the straight line between them; None if it does not."""
+        """When between two samples a law jumps, on the straight line between them; None if it does not, or where a step
+        ends."""
         assert self._laws is not None
         low, high = 0.0, 1.0
 
@@ -211,7 +212,9 @@ class JumpCheck:
             same = self._laws.conditions(*states(np.array([middle])))[0, k] * first > 0.0
             low, high = (middle, high) if same else (low, middle)
         near = states(np.array([0.0, max(low - NEAR, 0.0), min(high + NEAR, 1.0), 1.0]))
-        return float(near[0][2]) if self._laws.jumps(k, near) else None
+        steps = (float(near[0][2]) - self._start) / self._step
+        inside = abs(steps - round(steps)) > 10.0 * NEAR * float(times[1] - times[0]) / self._step
+        return float(near[0][2]) if inside and self._laws.jumps(k, near) else None
 
     def _text(self, name: str, t: float) -> str:
         what = "the traced controller" if name == "control" else f"the law of {name!r}"
