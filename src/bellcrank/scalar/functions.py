@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from bellcrank.scalar.branches import note_branch
 from bellcrank.scalar.graph import ATAN2, COS, EXP, LESS, LOG, SIN, SQRT, TANH, Number, Scalar
 
 __all__ = ["abs", "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "hypot", "log", "maximum", "minimum", "pi",
@@ -98,6 +99,7 @@ def select_less(a: Number, b: Number, if_less: Number, otherwise: Number) -> Num
 
     if all(isinstance(x, (int, float)) for x in operands):  # one state: as fast as numbers, and never a constant
         return np.float64(if_less if a < b else otherwise)
+    note_branch(a, b)
     return np.where(np.asarray(a) < np.asarray(b), if_less, otherwise)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -12,7 +12,10 @@ from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.events import Watch
 from bellcrank.simulate.pieces_read import between_points, time_within
 
-__all__ = ["looks", "root", "side_after", "state_within"]
+__all__ = ["beyond", "looks", "root", "side_after", "state_within"]
+
+#: times that a step to a jump is made a hundredth of its length
+_SHORTER = 3
 
 
 def looks(course: Course, watch: Watch, piece: Piece, n: int
@@ -40,8 +43,6 @@ def state_within(course: Course, piece: Piece, s: int, part: float) -> Floats:
 def root(course: Course, watch: Watch, piece: Piece, s: int, part: tuple[float, float], k: int
          ) -> float | None:
     """Where in a part of a step an event's function vanishes; None if it does not really change sides."""
-    from scipy.optimize import brentq
-
     def value(x: float) -> float:
         t = np.array([time_within(piece, s, x)])
         return float(watch.values(t, *course.unpack(state_within(course, piece, s, x)[None], t))[0, k])
@@ -55,7 +56,33 @@ def root(course: Course, watch: Watch, piece: Piece, s: int, part: tuple[float, 
         begin = next((x for x in inside if value(x) * watch.side[k] > 0.0), part[1])
         if begin == part[1]:
             return part[0]  # at rest
-    return float(brentq(value, begin, part[1], xtol=1e-15, rtol=1e-14))
+    return _zero(value, begin, part[1])
+
+
+def _zero(value: Callable[[float], float], low: float, high: float, near: float = 1e-15) -> float:
+    from scipy.optimize import brentq
+
+    return float(brentq(value, low, high, xtol=near, rtol=1e-14))
+
+
+def beyond(course: Course, watch: Watch, piece: Piece, s: int, part: float, k: int) -> State:
+    """The state right behind the zero of a function at which forces jump. Steps to it become shorter and shorter: what
+    their last stages see of the other side loses its weight."""
+    t, y, h = float(piece.point_times[s]), piece.points[s], float(piece.point_times[s + 1] - piece.point_times[s])
+    goal = time_within(piece, s, part)
+
+    def value(at: float) -> float:
+        when = np.array([at])
+        return float(watch.values(when, *course.unpack(course.partial(y, t, at - t)[None], when))[0, k])
+
+    for _ in range(_SHORTER):
+        y, t = course.partial(y, t, 0.99 * (goal - t)), t + 0.99 * (goal - t)
+        low, high = t + 1e-3 * (goal - t), t + 2.0 * (goal - t)
+        if value(low) * watch.side[k] > 0.0 > value(high) * watch.side[k]:
+            goal = _zero(value, low, high, 1e-9 * (high - low))
+    last = next((x for x in (goal + 10.0**-i * h for i in range(12, 5, -1)) if value(x) * watch.side[k] < 0.0), goal)
+    q, u = course.unpack(course.partial(y, t, last - t)[None], np.array([last]))
+    return State(q[0].copy(), u[0].copy(), last)
 
 
 def side_after(course: Course, watch: Watch, k: int, state: State, before: float, step: float) -> float:

@@ -102,6 +102,10 @@ class Event:
         """Whether the function is an angle that is known but for whole turns, and is to be followed beyond them."""
         return False
 
+    def along(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
+        """The function along states, if that is known without calling it."""
+        return None
+
     def act(self, state: State, system: Machine) -> Change:
         """What is to happen in a state."""
         if isinstance(self.action, Change):
@@ -207,6 +211,10 @@ class Watch:
         for k, (e, graph) in enumerate(zip(self.events, self._graphs, strict=True)):
             if not e.awake:
                 out[:, k] = -1.0
+                continue
+            known = e.along(times, q, u)
+            if known is not None:
+                out[:, k] = known
                 continue
             if graph is not None:
                 with np.errstate(all="ignore"):

@@ -26,12 +26,13 @@ from bellcrank.simulate.changing import Changing
 from bellcrank.simulate.control import on_bodies
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.early import begin_errors, in_lanes
-from bellcrank.simulate.event_times import looks, root, side_after, state_within
+from bellcrank.simulate.event_times import beyond, looks, root, side_after, state_within
 from bellcrank.simulate.events import Break, Change, Event, RunLog, Watch
 from bellcrank.simulate.failure import trouble_ahead
 from bellcrank.simulate.fields import Laws
 from bellcrank.simulate.fixed_course import FixedCourse
 from bellcrank.simulate.interrupt import Patience, patient
+from bellcrank.simulate.law_jumps import NEAR, Branch, JumpCheck
 from bellcrank.simulate.outside_forces import wrench_names
 from bellcrank.simulate.pieces_read import finite_rows, how_it_ended, time_within, told_failure
 from bellcrank.simulate.result_place import check_target
@@ -59,6 +60,10 @@ Progress = Callable[[float, float], object]
 _MISSED = 1e-4
 #: more events than this within a step are an infinite sequence
 _CROWDED = 60
+#: jumps of laws back to where they came from, at once, that are one too many
+_RETURNS = 10
+#: steps in a piece of a run whose laws may jump: those behind a jump are made again
+_BEFORE_JUMPS = 10
 
 
 class SimulationWarning(BellcrankWarning):
@@ -132,7 +137,9 @@ class _Run:
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
         self.check = StepCheck(setup, STEPPERS[setup.stepper].order) if setup.fixed else None
         self.turns = LostTurns(setup.beginning)
+        self.law_check = JumpCheck(setup) if setup.fixed and STEPPERS[setup.stepper].order > 1 else None
         self.recent: list[float] = []
+        self.jumped, self.returns = -np.inf, 0  #: when a law jumped last, and how often one jumped back at once
         self.breaks: list[Break] = []
         self.withheld: tuple[Floats, Floats] | None = None
         self.anchor: tuple[Course, Piece, State] | None = None  #: the event at hand
@@ -164,6 +171,8 @@ class _Run:
         if len(self.machine.known) > 1:
             self.writer.note("topologies", [a.plain() for a in self.machine.known])
         self.judge_steps(course, status)
+        if self.law_check is not None and self.law_check.told and status in ("finished", "stopped"):
+            self.writer.caution(self.law_check.told)
         if self.turns.told:
             self.writer.caution(self.turns.told)
         if self.setup.batch:
@@ -202,15 +211,20 @@ class _Run:
         """Piece after piece, to the end or to what prevents it."""
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
         given = [self.machine.lifting(course, e) if isinstance(e, LiftOff) else e for e in self.setup.events]
-        watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops)],
-                      self.setup.beginning)
+        watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops),
+                                            *Branch.of(self.setup)], self.setup.beginning)
         if watch.events:
             watch.begin(course.time, *self.one(course))
             watch.forget(self.setup.happened[0])
         self.settle(course, watch)
-        begun = clock.perf_counter()
+        begun, jumps = clock.perf_counter(), any(isinstance(e, Branch) for e in watch.events)
         while not course.finished:
-            piece = course.advance(watching=bool(watch.events))
+            course.pace = min(course.pace, _BEFORE_JUMPS) if jumps else course.pace
+            closely = self.law_check is not None and self.law_check.every_step
+            piece = course.advance(watching=bool(watch.events) or closely)
+            if closely and self.law_check is not None:
+                self.law_check.look(piece.point_times, *(x[:, None] for x in course.unpack(
+                    piece.points, piece.point_times)))
             stop = self.handle(course, watch, piece) if watch.events else self.write(course, piece)
             if self.progress is not None and clock.perf_counter() - begun > 0.1:
                 self.progress(course.time - self.setup.start, self.setup.duration)
@@ -248,6 +262,8 @@ class _Run:
                 times, q, u = times[:n], q[:n], u[:n]
         if self.check is not None:
             self.check.look(course.system, times, y, u)
+        if self.law_check is not None and not self.law_check.every_step:
+            self.law_check.look(times, q, u)
         self.turns.look(course.system, times, q, u)
         self.add(course, times, q, u)
         self.on_grid = float(times[-1])
@@ -320,12 +336,19 @@ class _Run:
             hits = sorted((at, k) for k in crossed if (at := root(course, watch, piece, s, part, k)) is not None)
             while hits:
                 at, t = hits[0][0], time_within(piece, s, hits[0][0])
-                together = [j for other, j in hits if abs(time_within(piece, s, other) - t) <= 1e-12 * max(1.0, abs(t))]
+                law = isinstance(watch.events[hits[0][1]], Branch)  # its jump is passed by a little
+                together = [j for other, j in hits if abs(time_within(piece, s, other) - t) <= 1e-12 * max(1.0, abs(t))
+                            or (law and other - at < NEAR)]
+                branches = [j for j in together if isinstance(watch.events[j], Branch)]
+                wanted = [j for j in together if watch.wanted(j) and j not in branches]
+                if wanted:
+                    own = next(other for other, j in hits if j == wanted[0])
+                    stop = self.act(course, watch, piece, wanted, time_within(piece, s, own), s, own)
+                    if stop is not None:
+                        return stop
                 hits = hits[len(together):]
-                wanted = [j for j in together if watch.wanted(j)]
-                stop = self.act(course, watch, piece, wanted, t, s, at) if wanted else None
-                if stop is not None:
-                    return stop
+                if any(self.jump(course, watch, piece, j, s, at) for j in branches):
+                    return ""
                 for j in together:
                     watch.passed(j)
         at_end = self.at_end(course, watch, piece) if course.finished and n == len(piece.points) > 1 else None
@@ -336,7 +359,8 @@ class _Run:
         None if they change nothing."""
         s, t = len(piece.points) - 2, float(piece.point_times[-1])
         state = State(*self.one(course), t)
-        reached = [k for k in watch.at_zero(t, state.q, state.u) if watch.wanted(k)]
+        reached = [k for k in watch.at_zero(t, state.q, state.u) if watch.wanted(k)
+                   and not isinstance(watch.events[k], Branch)]
         events = [k for k in reached if self.side_after(course, watch, k, state, watch.side[k]) != watch.side[k]]
         return self.act(course, watch, piece, events, t, s, 1.0) if events else None
 
@@ -378,6 +402,34 @@ class _Run:
             self.sample(course, state)
         self.go_on(course, watch, state, kept if not stop else None)
         return stop
+
+    def jump(self, course: Course, watch: Watch, piece: Piece, k: int, s: int, at: float) -> bool:
+        """Where a law jumps a step ends; whether it is so."""
+        branch = watch.events[k]
+        assert isinstance(branch, Branch) and branch.laws is not None
+        parts = (0.0, max(at - NEAR, 0.0), min(at + NEAR, 1.0), 1.0)
+        times = np.array([time_within(piece, s, x) for x in parts])
+        states = course.unpack(np.stack([state_within(course, piece, s, x) for x in parts]), times)
+        if not branch.laws.jumps(branch.number, (times, *states)) or self.chatters(
+                branch, float(times[1]), float(piece.point_times[s]) == self.jumped and at < NEAR):
+            return False
+        state = beyond(course, watch, piece, s, at, k)
+        passed = piece.times <= state.t + 1e-12 * max(1.0, abs(state.t))
+        self.write(course, Piece(piece.times[passed], piece.samples[passed], piece.point_times, piece.points))
+        course.restart(state)
+        watch.begin(state.t, state.q, state.u, {k: -float(watch.side[k])})
+        self.jumped = state.t
+        return True
+
+    def chatters(self, branch: Branch, t: float, back: bool) -> bool:
+        """Whether a law jumps to and fro without end: its jumps are no longer located then, and the run says so."""
+        self.returns += back
+        if self.returns < _RETURNS:
+            return False
+        branch.off.append(True)
+        self.writer.caution(f"the law of {branch.name!r} jumps to and fro from t = {t:.6g} s on, which is not located "
+                            "any more; use a smooth law (tanh), or add_friction")
+        return True
 
     def change(self, state: State, change: Change, loss: float) -> State:
         """Do what an event asks for, and put it on record; `loss` is energy that the state given has lost already."""

@@ -42,6 +42,7 @@ class VaryingRun:
         self.time = start
         self.failures: list[Failure] = []
         self.switches = self.crossings = self.steps = self.rejected = 0
+        self._single: FixedStepper | None = None  #: makes single steps
         self.threads = threads or os.cpu_count() or 1
         self.states = [StateRun(self, i, row, start, step) for i, row in enumerate(y)]
 
@@ -101,8 +102,10 @@ class VaryingRun:
         """One step of a given length from one state."""
         from bellcrank.simulate.steppers import STEPPERS
 
-        explicit = STEPPERS["rk8"]  # higher order than any pair's own step needs
-        stepper = FixedStepper(self.equations.code(self.states[0].plan, 1), explicit)
+        code = self.equations.code(self.states[0].plan, 1)
+        if self._single is None or self._single.code is not code:
+            self._single = FixedStepper(code, STEPPERS["rk8"])  # higher order than any pair's own step needs
+        stepper = self._single
         inputs = self.equations.inputs(np.zeros(1, dtype=np.int64))
         got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)
         if not got.done[0]:
