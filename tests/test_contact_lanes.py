@@ -69,6 +69,7 @@ def test_neighbours_and_memory_change_nothing(case: str, monkeypatch: pytest.Mon
         assert np.array_equal(one, other, equal_nan=True)
 
 
+@pytest.mark.filterwarnings("ignore:.*overlap by")
 @pytest.mark.parametrize(("shape", "slope"), [(bc.Sphere(0.1), 1.5), (bc.Capsule(0.05, 0.15), 1.3)],
                          ids=["ball", "capsule"])
 def test_what_is_wedged_in_meets_its_conditions(shape: Any, slope: float) -> None:

@@ -454,3 +454,31 @@ def test_machines_without_contact_step_as_well() -> None:
     state = np.array([0.5, 0.3]), np.array([0.2, -0.1])
     ends = [system.simulate(state, 0.5, step=1e-3, stepper=s)["q"].values[-1] for s in ("moreau", "rk4")]
     assert np.abs(ends[0] - ends[1]).max() < 1e-5
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_balls_roll_on_a_box_that_is_pulled(n: int) -> None:
+    """Balls on a box that slides on the ground: accelerations by hand, of the box 3.5 times those of the balls."""
+    m = bc.Mechanism("balls", gravity=(0.0, 0.0, -G))
+    m.add_joint("box free", bc.Free(), m.ground, m.add_body("box", bc.Inertia.box(10.0, (20.0, 20.0, 1.0))))
+    m.add_shape("box", bc.Box((20.0, 20.0, 1.0)), role="collision")
+    m.add_shape(m.ground, bc.Plane(), role="collision", name="ground")
+    m.add_contact("under the box", "ground", "box", friction=0.4)
+    places = {f"ball {i}{j}": (2.0 * i - n + 1.0, 2.0 * j - n + 1.0) for i in range(n) for j in range(n)}
+    for name in places:
+        m.add_joint(f"{name} free", bc.Free(), m.ground, m.add_body(name, bc.Inertia.sphere(1.0, 0.5)))
+        m.add_shape(name, bc.Sphere(0.5), role="collision")
+        m.add_contact(f"under {name}", "box", name, friction=0.8)
+    along = np.array([0.5, 0.75**0.5, 0.0])
+    m.add_wrench("pull", "box", force=tuple(150.0 * along))
+    system = bc.compile(m)
+    start = system.assemble(q={"box free.z": 0.5} | {f"{name} free": [1, 0, 0, 0, x, y, 1.5] for name, (x, y) in
+                                                     places.items()})
+    run = system.simulate(start, 0.5, stepper="moreau", step=1e-3, output=0.5)
+    q, speeds = run["q"].values[-1], run["u"].values[-1].reshape(-1, 6)
+    ball = (150.0 - 0.4 * (10.0 + n * n) * G) / (35.0 + n * n)
+    np.testing.assert_allclose(speeds[0], [0.0, 0.0, 0.0, *(3.5 * ball * 0.5 * along)], atol=5e-5)
+    for name, u in zip(places, speeds[1:], strict=True):
+        rotation = system.pose(q, name).rotation
+        np.testing.assert_allclose(rotation @ u[3:], ball * 0.5 * along, atol=5e-5)
+        np.testing.assert_allclose(rotation @ u[:3], 2.5 * ball * np.array([along[1], -along[0], 0.0]), atol=5e-5)

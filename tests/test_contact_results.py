@@ -149,3 +149,28 @@ def test_pieces_without_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     system = machine("ball", "rigid", 0.5)
     result = system.simulate(lying(system, 0.1, vx=1.0), 0.02, stepper="moreau", step=1e-3, output=0.01)
     assert result.attrs["status"] == "finished" and result.contact_force.sizes["time"] == 3
+
+
+def meeting_bodies(friction: float) -> bc.System:
+    """A box and a sphere without gravity."""
+    m = bc.Mechanism("two", gravity=(0, 0, 0))
+    for i, name in enumerate("ab"):
+        m.add_joint(f"free {name}", bc.Free(), m.ground, m.add_body(name, bc.Inertia.box(1.0 + i, (0.2, 0.2, 0.2))))
+    m.add_shape("a", bc.Sphere(0.1), role="collision")
+    m.add_shape("b", bc.Box((0.2, 0.2, 0.2)), role="collision")
+    m.add_contact("pair", "a", "b", friction=friction, restitution=0.5)
+    return bc.compile(m)
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.3])
+def test_forces_on_record_meet_the_laws(friction: float) -> None:
+    """Also of bodies that spin as they meet: no friction without a coefficient, none beyond the cone."""
+    system = meeting_bodies(friction)
+    start = system.assemble(q={"free b": [1, 0, 0, 0, 0.4, 0.03, 0.04]},
+                            u={"free a": [1, 2, 3, 2.0, 0, 0], "free b": [-2, 1, 4.0, -1, 0, 0]})
+    run = system.simulate(start, 0.2, stepper="moreau", step=2e-3, output=2e-3)
+    pair = run.element("pair")
+    normal, across = pair.normal_force.values[1:, 0], np.linalg.norm(pair.friction.values[1:, 0], axis=-1)
+    assert normal.max() > 100.0
+    assert (across <= friction * normal + 1e-9 * normal.max()).all()
+    assert friction == 0.0 or across.max() > 1.0

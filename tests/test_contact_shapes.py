@@ -294,10 +294,23 @@ def test_contacts_of_many_shapes() -> None:
     assert [c.name for c in made] == ["a cylinder, ground plane", "b ellipsoid, ground plane", "ball, ground plane"]
     with pytest.warns(bc.BellcrankWarning, match="of 'two': left out 'a cylinder' and 'b ellipsoid' .Cylinder and"):
         assert [c.name for c in m.add_contacts(["a"], ["b"], stiffness=1e5)] == ["a cylinder, ball"]
-    with pytest.raises(ModelError, match="no two of these"):  # they do so already
+    with pytest.raises(ModelError, match="no two of these .*: 'ball' and 'a cylinder' have a contact already"):
         m.add_contacts(["ball"], ["a"])
-    with pytest.raises(ModelError, match="no two of these"):
-        m.add_contacts(["a"], ["b"], exclude=[("a", "b")], stiffness=1e5)
+    with pytest.raises(ModelError, match="no two of these .* and 'b ellipsoid' and 1 pairs more are excluded"):
+        two_bodies().add_contacts(["a"], ["b"], exclude=[("a", "b")], stiffness=1e5)
+
+
+def test_a_plane_that_is_added_touches_all_groups() -> None:
+    """Feet that a file lets touch each other and nothing else stand on the ground all the same; what touches nothing
+    does not. Among shapes groups decide, and an error says so."""
+    m = bc.Mechanism("robot")
+    for name, groups in {"trunk": (1, 1), "left": (2, 4), "right": (4, 2), "ghost": (0, 0)}.items():
+        m.add_joint(f"free {name}", bc.Free(), m.ground, m.add_body(name, bc.Inertia.sphere(1.0, 0.1)))
+        m.add_shape(name, bc.Sphere(0.1), role="collision", name=name, groups=groups)
+    made = m.add_contacts("all", bc.Plane(), friction=0.8)
+    assert [c.name for c in made] == ["trunk, ground plane", "left, ground plane", "right, ground plane"]
+    with pytest.raises(ModelError, match="no two of .*'trunk' and 'left' have groups that do not fit each other"):
+        m.add_contacts(["trunk"], ["left"])
 
 
 def test_bristles_act_against_the_slip_and_never_by_more_than_coulomb() -> None:

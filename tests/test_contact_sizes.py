@@ -50,3 +50,30 @@ def test_forces_do_not_depend_on_the_unit_of_length(one: str, other: str) -> Non
     assert (np.abs(found[0]).max(axis=-1) > 1.0).sum() > n // 3
     for scaled in found[1:]:
         np.testing.assert_allclose(scaled, found[0], rtol=1e-9, atol=1e-9)
+
+
+def dropped(size: float, step: float = 2e-3, output: float = 0.02) -> np.ndarray:
+    """Coordinates and speeds of a capsule and a box that fall on the ground and on each other, in units of the size."""
+    m = bc.Mechanism("scene", gravity=(0.0, 0.0, -9.81 * size))
+    shapes = {"capsule": bc.Capsule(0.06, 0.2), "box": bc.Box((0.1, 0.2, 0.15))}
+    for name, shape in shapes.items():
+        m.add_body(name, bc.Inertia(1.0, (0, 0, 0), tuple(x * size**2 for x in (0.004, 0.003, 0.002))))
+        m.add_joint(name + " free", bc.Free(), m.ground, name)
+        m.add_shape(name, in_units(shape, size), role="collision")
+    m.add_contacts("all", bc.Plane(), friction=0.4, restitution=0.3)
+    m.add_contact("pair", "capsule", "box", friction=0.4, restitution=0.3)
+    lengths = np.tile([1.0, 1.0, 1.0, 1.0, size, size, size], 2)
+    rates = np.tile([1.0, 1.0, 1.0, size, size, size], 2)
+    q = np.array([0.9, 0.3, 0.2, 0.1, 0.0, 0.0, 0.25, 0.8, -0.3, 0.2, 0.4, 0.03, 0.02, 0.5])
+    q[:4] /= np.linalg.norm(q[:4])
+    q[7:11] /= np.linalg.norm(q[7:11])
+    u = np.array([1.0, -2.0, 0.5, 0.2, 0.1, 0.0, -1.0, 1.0, 2.0, 0.0, 0.1, 0.0])
+    run = bc.compile(m).simulate((q * lengths, u * rates), 0.6, stepper="moreau", step=step, output=output)
+    assert run.attrs["contact_residual"] < 1e-10 * size
+    return np.concatenate([run["q"].values / lengths, run["u"].values / rates], axis=-1)
+
+
+def test_rigid_bodies_do_not_depend_on_the_unit_of_length() -> None:
+    metres = dropped(1.0)
+    for size in (2.0**-20, 2.0**-10, 2.0**10):
+        np.testing.assert_allclose(dropped(size), metres, rtol=0, atol=1e-6)

@@ -28,7 +28,7 @@ LAYOUT = DriverLayout(("places", "stride"), (), (*CONE_POINTERS, "worst"))
 
 def solver(f: Builder) -> None:
     """The solver by itself."""
-    residual, _ = ConeSolver(f, f.counter(f.count("places")), f.count("stride")).solve(f.constant(1.0))
+    residual, _ = ConeSolver(f, f.counter(f.count("places")), f.count("stride"), f.constant(1.0)).solve(f.constant(1.0))
     f.memory("worst")[0] = residual
     f.finish()
 
@@ -370,3 +370,45 @@ def test_more_places_than_there_is_room_for_at_first() -> None:
     last = result["contact_force"].values[-1].reshape(9, 4, 8, 3).sum(axis=2)
     assert np.abs(last - [0.0, 0.0, G]).max() < 1e-8
     assert np.abs(result["q"].values[-1, :, [6, 13, 20, 27]] - 0.05).max() < 1e-8
+
+
+# -- overlaps ------------------------------------------------------------------------------------------
+def test_overlaps_that_grow_are_told() -> None:
+    """A box that is in the ground: name, depth and time."""
+    m = bc.Mechanism("pressed", gravity=(0.0, 0.0, -G))
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("box", bc.Inertia.box(1.0, (0.2, 0.2, 0.1))))
+    m.add_shape("box", bc.Box((0.2, 0.2, 0.1)), role="collision", name="crate")
+    m.add_contacts("all", bc.Plane(), friction=0.5)
+    system = bc.compile(m)
+    above = system.assemble(q={"free.z": 0.0501})
+    run = system.simulate(above, 0.02, stepper="moreau", step=2e-3, output=2e-3)
+    inside = run.isel(time=[-1]).copy()
+    inside["q"][0, 6] -= 3e-3
+    assert "warnings" not in run.attrs
+    with pytest.warns(bc.SimulationWarning, match=r"'crate, ground plane' overlap by 0.003 m, 0.03 .* at t = 0.02 s"):
+        system.simulate(inside, 0.1, stepper="moreau", step=2e-3, output=2e-3)
+
+
+def test_rollouts_restore_and_refuse() -> None:
+    """(q, u) and what contacts remember go on to rounding as the motion did; a state in the ground is refused by the
+    names of its shapes, its depth and its number."""
+    m = bc.Mechanism("box", gravity=(0.0, 0.0, -G))
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("box", bc.Inertia.box(1.0, (0.2, 0.2, 0.1))))
+    m.add_shape("box", bc.Box((0.2, 0.2, 0.1)), role="collision", name="crate")
+    m.add_contacts("all", bc.Plane(), friction=0.5)
+    system, n = bc.compile(m), 4
+    q = np.tile(system.assemble(q={"free.z": 0.06}).q, (n, 1))
+    u = np.random.default_rng(0).normal(size=(n, 6))
+    motion = bc.rollout(system, (q, u), step=2e-3, stepper="moreau")
+    motion.step(steps=40)
+    saved = motion.q.copy(), motion.u.copy(), motion.contact_memory.copy()
+    motion.step(steps=3)
+    later = motion.u.copy()
+    motion.reset(range(n), saved)
+    motion.step(steps=3)
+    assert np.abs(motion.u - later).max() < 1e-12 * np.abs(later).max() and later.any()
+    inside = system.assemble(q={"free.z": 0.03}).q
+    with pytest.raises(bc.BellcrankError, match=r"reset: .*'crate, ground plane' by 0.02 m in state 2; begin"):
+        motion.reset([2], (inside, np.zeros(6)))
+    with pytest.raises(bc.BellcrankError, match=r"contact_memory must have the shape \(1, \d+\), got \(3,\)"):
+        motion.reset([2], (inside, np.zeros(6), np.zeros(3)))

@@ -40,7 +40,7 @@ NEWTON, ROUNDS = 12, 120
 SHIFT = 1e-10
 #: the first e, its least, and by how much it becomes smaller or larger
 PROXIMAL, LEAST, LESS, MORE = 1e-3, 1e-12, 0.3, 10.0
-#: conditions are met to this share of the largest velocity at which bodies meet or slide (plus 1 m/s): in doubles, and
+#: conditions are met to this share of the largest velocity at which bodies meet or slide, plus `slow`: in doubles, and
 #: in floats
 TOLERANCE, ROUGH = 1e-11, 3e-6
 #: where a first guess meets them, but not to this share of that, Newton's method improves it once: in a machine at rest
@@ -59,10 +59,10 @@ def cone_memory(most: int, stride: int) -> dict[str, int]:
 
 class ConeSolver:
     """Writes the solver into a program; `count` is the number of places. There is memory for `stride` rows at least,
-    which is a multiple of the lanes that are free."""
+    which is a multiple of the lanes that are free. `slow` is a velocity [m/s] of which the tolerance is no matter."""
 
-    def __init__(self, f: Builder, count: IntVariable, stride: Int) -> None:
-        self.f, self.count, self.stride = f, count, stride
+    def __init__(self, f: Builder, count: IntVariable, stride: Int, slow: Real) -> None:
+        self.f, self.count, self.stride, self.slow = f, count, stride, slow
         (self.g, self.c, self.p, self.mu, self.on, self.sizes, self.tried, self.center, self.x, self.wanted,
          self.matrix, self.change) = (f.memory(name) for name in CONE_POINTERS)
         self.e, self.tolerance = f.variable(0.0), ROUGH if f.compensates else TOLERANCE
@@ -88,7 +88,7 @@ class ConeSolver:
         with f.loop(self.count.value) as k:  # bodies that part are no matter, however fast they do
             c, on = self.c.at(k * 3), self.on[k * 3]
             goal.set(goal.value.max(on * (-c[0]).max(c[1].abs()).max(c[2].abs())))
-        goal.set((goal.value + 1.0) * self.tolerance)
+        goal.set((goal.value + self.slow) * self.tolerance)
         best, todo, turn = f.variable(1e300), f.variable(going), f.counter(0)
         self.e.set(0.0)
 

@@ -22,12 +22,12 @@ too much, elsewhere.
 from __future__ import annotations
 
 from bellcrank.integrate.contact_motion import FreeMotion
-from bellcrank.target.array_loops import copy, each, largest_of, sum_of
+from bellcrank.target.array_loops import copy, each, sum_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
 __all__ = ["ContactEnergy"]
 
-#: speeds times the step [rad, m] above which the energy of every step is looked at
+#: speeds times the step [rad] above which the energy of every step is looked at; of distances: see `spans`
 TURNS = 0.005
 #: dE/dt is a difference over this share of a step, or in which speeds change by that share of the largest: in doubles,
 #: and in floats
@@ -74,8 +74,8 @@ class ContactEnergy(FreeMotion):
             f.call_all("forces", f.count("n_forces"))
         f.call_all("rates", f.count("n_rates"))
         lent = f.variable(sum_of(f, self.nu, lambda j: u[j] * self.extra[j]) * self.step)
-        change = largest_of(f, self.nu, lambda j: a[j].abs() * self.scaled[j]).max(1e-300)
-        speed = largest_of(f, self.nu, lambda j: u[j].abs() * self.scaled[j])
+        change = self.fastest_of(lambda j: a[j] * self.scaled.along(j)).max(1e-300)
+        speed = self.fastest_of(lambda j: u[j] * self.scaled.along(j))
         share = f.variable((self.step * self._differ[0]).min(speed / change * self._differ[1]))
 
         def moved(by: float) -> Real:
@@ -127,7 +127,7 @@ class ContactEnergy(FreeMotion):
     def make_none(self, number: Int) -> None:
         """Take from the speeds in `stage` what the step has made."""
         f, u, new = self.f, self.y.at(self.nq), self.stage.at(self.nq)
-        turned = largest_of(f, self.nu, lambda j: u[j].abs().max(new[j].abs()) * self.scaled[j]) * self.step
+        turned = self.fastest_of(lambda j: u[j].abs().max(new[j].abs()) * self.scaled.along(j)) * self.step
         fast = f.variable((turned > TURNS).pick((1.0 - self.met.value) * (1.0 - f.count("prescribes").real()), 0.0))
         with f.when((fast.value.max(self.met.value) > 0.5).any()), f.loop(f.count("prescribes") + 1):
             self._take_back(number, fast.value)

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bellcrank.integrate.contact_impulses import ContactImpulses
-from bellcrank.target.array_loops import copy, each, largest_of, sum_of
+from bellcrank.target.array_loops import copy, each, sum_of
 from bellcrank.target.program import Builder, Int, Memory, Real
 
 __all__ = ["FreeMotion"]
 
-#: speeds times the step [rad, m] above which a step is taken in halves, too, and their weight
+#: speeds times the step [rad] above which a step is taken in halves, too, and their weight; of distances: see `spans`
 SPINS, HALVES = 0.02, 1.25
 #: by what share of the largest speed the two ways may differ: beyond that loops are nearly singular on the way
 OTHER = 0.1
@@ -37,7 +37,7 @@ class FreeMotion(ContactImpulses):
     def begin_motion(self) -> None:
         """Which lanes spin; accelerations of their halves are those without contacts in the step before."""
         f, u, nu = self.f, self.y.at(self.nq), self.nu
-        turned = largest_of(f, nu, lambda j: u[j].abs() * self.scaled[j]) * self.step
+        turned = self.fastest_of(lambda j: u[j] * self.scaled.along(j)) * self.step
         self._spins.set((turned > SPINS).pick(1.0, 0.0))
 
         def as_before(j: Int) -> None:
@@ -58,8 +58,8 @@ class FreeMotion(ContactImpulses):
         with f.when(spins.any()):
             copy(f, rate, self.calm, nu)
             self._in_halves(number, along)
-            speed = largest_of(f, nu, lambda j: along[j].abs() * self.scaled[j])
-            other = sum_of(f, nu, lambda j: (rate[j] - self.calm[j]).abs()) * self.step
+            speed = self.fastest_of(lambda j: along[j] * self.scaled.along(j))
+            other = sum_of(f, nu, lambda j: (rate[j] - self.calm[j]).abs() * self.spans.along(j)) * self.step
             both = f.variable((other <= speed * OTHER).pick(self._spins.value, 0.0))
             with f.loop(nu) as j:
                 rate[j] = (both.value > 0.5).pick(self.calm[j] + (rate[j] - self.calm[j]) * HALVES, self.calm[j])

@@ -20,17 +20,22 @@ from bellcrank.integrate.cone_program import CONE_POINTERS, ConeSolver, cone_mem
 from bellcrank.integrate.contact_vectors import Three, across, aligned, cross, dot, three_of
 from bellcrank.integrate.contact_views import END, GLANCE, MIDDLE, PLACE, SCREW, START, ContactViews, Seen
 from bellcrank.integrate.fixed_step import STEPPING
-from bellcrank.target.array_loops import in_registers, lanes_of, sum_of
+from bellcrank.target.array_loops import each, in_registers, lanes_of, largest_of, sum_of
 from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Memory, Real
 
-__all__ = ["CONTACT", "CONTACT_MEMORY", "ContactSlots", "contact_memory", "kept_numbers"]
+__all__ = ["CONTACT", "CONTACT_MEMORY", "OVERLAP", "SLOW", "ContactSlots", "contact_memory", "kept_numbers"]
 
 #: places farther apart than so many times what the fastest of them moves in a step are not looked at
 REACH = 3.0
 #: share of the diagonal of G by which J and J_m may differ before a place has jumped
 JUMP = 0.25
-#: gaps [m] below this are closed at the end of a step: in doubles, and in floats
+#: the share of the machine's length below which gaps are closed at the end of a step: in doubles, and in floats
 CLOSED, ROUGHLY_CLOSED = 1e-9, 1e-6
+#: bodies that move by less than this share of the machine's length in a step are slow
+SLOW = 1e-3
+
+#: numbers of the deepest overlap so far: as a share of the smaller shape, of which place, and when [s]
+OVERLAP = 3
 
 #: memory of one state: coordinates (nq), speeds (nu), slots
 CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "begun", "floor", "least",
@@ -39,11 +44,11 @@ CONTACT_MEMORY = ("middle", "end", "free", "ahead", "along", "before", "gap", "b
 CONTACT = DriverLayout(
     (*STEPPING.integers, "places", "most", "stride", "together", "views", "memory", "forces_out", "n_placing",
      "n_touching", "n_factor", "n_apply", "n_adding", "n_energies", "prescribes"),
-    STEPPING.reals,
+    (*STEPPING.reals, "length"),
     (*STEPPING.pointers, *CONE_POINTERS, *CONTACT_MEMORY, "shown", "touch", "column", "answer", "base", "extra",
      "added", "energy", "paths", "slots", "out_forces", "placing", "touching", "factor", "apply", "adding",
-     "energies", "scaled"),
-    tables=("paths", "scaled"))
+     "energies", "scaled", "spans", "thin"),
+    tables=("paths", "scaled", "spans", "thin"))
 
 
 def contact_memory(nq: int, nu: int, places: int, most: int, stride: int) -> dict[str, int]:
@@ -53,12 +58,12 @@ def contact_memory(nq: int, nu: int, places: int, most: int, stride: int) -> dic
     return {**cone_memory(most, stride), **by_slot, **by_row, "middle": nq, "end": nq,
             **dict.fromkeys(("free", "ahead", "along", "early", "late", "calm"), nu), "begun": 2 * places,
             "frames": 9 * most, **dict.fromkeys(("acted", "fallen"), stride), "acting": 3 * places,
-            "fresh": 2 * nu + 3 * places}
+            "fresh": 2 * nu + 3 * places + OVERLAP}
 
 
 def kept_numbers(nu: int, places: int) -> int:
     """Numbers of a state that go from step to step."""
-    return 2 * nu + 3 * places + 2
+    return 2 * nu + 3 * places + OVERLAP + 2
 
 
 class ContactSlots(ContactViews):
@@ -72,11 +77,22 @@ class ContactSlots(ContactViews):
          self.frames, self.acted, self.fallen, self.acting, self.fresh, self.early, self.late, self.calm
          ) = (f.memory(name) for name in CONTACT_MEMORY)
         self.slots, self.paths, self.scaled = f.integers_at("slots"), f.table("paths"), f.table("scaled")
+        self.spans, self.thin = f.table("spans"), f.table("thin")
         self.added, self.extra = f.memory("added"), f.memory("extra")
         self.inherited = f.memory("inputs").at(f.count("memory"))
         self.count, self.fastest = f.counter(0), f.variable(0.0)
         self.stride = f.count("stride")
-        self.cone, self.touches = ConeSolver(f, self.count, self.stride), ROUGHLY_CLOSED if f.compensates else CLOSED
+        length = f.real("length")
+        self.cone = ConeSolver(f, self.count, self.stride, length * SLOW / self.step)
+        self.touches = length * (ROUGHLY_CLOSED if f.compensates else CLOSED)
+
+    def fastest_of(self, speed: Callable[[Int], Real]) -> Real:
+        """The largest of some speeds [rad/s], of distances by the angle that they count as (`spans`)."""
+        return largest_of(self.f, self.nu, lambda j: speed(j).abs() * self.spans.along(j))
+
+    def still(self) -> Real:
+        """What is no speed [rad/s], as it is less than what conditions of contacts are met to."""
+        return SLOW * self.cone.tolerance / self.step
 
     def velocities(self, rows: Memory, u: Memory, target: Memory) -> None:
         """target = rows u: velocities at all slots."""
@@ -202,6 +218,13 @@ class ContactSlots(ContactViews):
                 row[r] = zero
 
             in_registers(f, self.cone.rows(), nothing, f.constant(0.0))
+
+    def clear_places(self, numbers: Memory) -> None:
+        """Zeros, three for every place."""
+        def nothing(j: Int, zero: Real) -> None:
+            numbers[j] = zero
+
+        each(self.f, self.places * 3, nothing, self.f.constant(0.0))
 
     def respond(self, number: Int, seen: Seen) -> None:
         """(3): M^-1 J_m^T, and G."""

@@ -45,7 +45,8 @@ depend on what it is applied to; `base`: what is to be taken off every answer), 
 `need` says how many it takes.
 
 Behind the inputs of the machine lies what goes from step to step: accelerations by contacts (nu), accelerations (nu),
-impulses of all places (3 each), the largest residual [m/s], and `need`. Those that begin the list are first guesses.
+impulses of all places (3 each), the deepest overlap at the start of a step (`contact_slots.OVERLAP`), the largest
+residual [m/s], and `need`. Those that begin the list are first guesses.
 """
 
 from __future__ import annotations
@@ -53,8 +54,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bellcrank.integrate.contact_energy import ContactEnergy
-from bellcrank.integrate.contact_vectors import after_bounce
-from bellcrank.target.array_loops import copy, each, largest_of
+from bellcrank.integrate.contact_slots import OVERLAP
+from bellcrank.integrate.contact_vectors import after_bounce, three_of
+from bellcrank.integrate.contact_views import PLACE, START
+from bellcrank.target.array_loops import copy, each
 from bellcrank.target.program import Bool, Builder, Int, Memory, Real
 
 __all__ = ["ContactSteps", "contact_steps"]
@@ -110,7 +113,7 @@ class ContactSteps(ContactEnergy):
         self.stand(self.end, self.along)
         self.move_on(self.middle, self.stage)  # (5)
         copy(f, self.ahead, self.stage.at(self.nq), self.nu)
-        self.inherited[self.nu * 2 + self.places * 3 + 1] = need.value
+        self.inherited[self.told() + (OVERLAP + 1)] = need.value
         with f.when((need.value > 0.5).any()):
             self.stage[0] = float("nan")
 
@@ -206,9 +209,8 @@ class ContactSteps(ContactEnergy):
         f, nu, last = self.f, self.nu, self.rate
         copy(f, ends, last, nu)
         self.push(ends)
-        largest = largest_of(f, nu, lambda j: ends[j].abs())
-        change = largest_of(f, nu, lambda j: (ends[j] - last[j]).abs())
-        self.going.set((change > (largest * STEADY).max(self.cone.tolerance)).pick(self.going.value * among, 0.0))
+        largest, change = self.fastest_of(lambda j: ends[j]), self.fastest_of(lambda j: ends[j] - last[j])
+        self.going.set((change > (largest * STEADY).max(self.still())).pick(self.going.value * among, 0.0))
         done = ~(self.going.value > 0.5).any() | (self.round.value >= AGAIN)
         self.round.set(self.round.value + 1)
         with f.when(done):
@@ -239,7 +241,7 @@ class ContactSteps(ContactEnergy):
             closed = closed.max(thrown)
             bounce = self.bounce[k] * closed
             self.bounce[k] = bounce
-            other.set(other.value.max((v.abs() > (v.abs() + 1.0) * cone.fine).pick(closed, 0.0)).max(bounce))
+            other.set(other.value.max((v.abs() > (v.abs() + cone.slow) * cone.fine).pick(closed, 0.0)).max(bounce))
             self.struck[k] = self.struck[k] * closed
             gain = (cone.c[k * 3] + self.least[k] - self.before[k]).abs()
             met.set(met.value.max((self.before[k] < gain * -MEETS).pick(closed, 0.0)))
@@ -295,30 +297,37 @@ class ContactSteps(ContactEnergy):
             self.multiply(self.pushing, self.going.value > 0.5)
 
     def keep(self) -> None:
-        """What the next step is told, if this one is accepted, and what has acted at places."""
+        """What the next step is told, if this one is accepted."""
         f, nu, impact = self.f, self.nu, self.f.variable(0.0)
         impulses, u = self.fresh.at(nu * 2), self.y.at(self.nq)
 
-        def nothing(j: Int, zero: Real) -> None:
-            impulses[j] = zero
-            self.acting[j] = zero
-
-        each(f, self.places * 3, nothing, f.constant(0.0))
+        self.clear_places(impulses)
+        self.measure_overlaps()
         with f.loop(self.count.value) as k:
-            i = self.slots[k]
             impact.set(impact.value.max(self.struck[k]))
-            total = []
             for a in range(3):
-                total.append(self.acted[k * 3 + a])
-                impulses[i * 3 + a] = total[a]
-            for b in range(3):
-                force = total[0] * self.frames[k * 9 + b] + total[1] * self.frames[k * 9 + (3 + b)] \
-                    + total[2] * self.frames[k * 9 + (6 + b)]
-                self.acting[i * 3 + b] = (self.real[k] > 0.5).pick(force / self.step, 0.0)
+                impulses[self.slots[k] * 3 + a] = self.acted[k * 3 + a]
         smooth = impact.value < 0.5
         with f.loop(nu) as j:
             self.fresh[j] = smooth.pick(self.moved_alone(self.acted, j) / self.step, 0.0)
             self.fresh[nu + j] = smooth.pick((self.along[j] - u[j]) / self.step, 0.0)
+
+    def told(self) -> Int:
+        """Where that begins, of the numbers that go from step to step, which are no guesses."""
+        return self.nu * 2 + self.places * 3
+
+    def measure_overlaps(self) -> None:
+        """Remember the deepest overlap."""
+        f, known, fresh = self.f, self.inherited.at(self.told()), self.fresh.at(self.told())
+        for j in range(OVERLAP):
+            fresh[j] = known[j]
+        time = f.variable(self.begin + self.number.real() * self.step)
+        with f.loop(self.count.value) as k:
+            i = self.slots[k]
+            share = -(self.begun[i * 2] * self.thin[i]) * self.real[k]
+            deeper = share > fresh[0]
+            for j, value in enumerate((share, i.real(), time.value)):
+                fresh[j] = deeper.pick(value, fresh[j])
 
     def correct(self) -> None:
         super().correct()
@@ -329,7 +338,7 @@ class ContactSteps(ContactEnergy):
         """Lanes that go on inherit."""
         def stop(ended: Bool) -> None:
             alive = self.active.value > 0.5
-            f, n = self.f, self.nu * 2 + self.places * 3
+            f, n = self.f, self.told() + OVERLAP
             each(f, n, self._inherit, self.active.value)
             residual = self.inherited[n]
             self.inherited[n] = alive.pick(residual.max(self.worst.value), residual)
@@ -344,8 +353,26 @@ class ContactSteps(ContactEnergy):
         f = self.f
         with f.when((((number + 1) % every) == 0).integer() * f.count("forces_out") > 0):
             n = self.places * 3
+            self.record(number)
             copy(f, self.acting, f.memory("out_forces").at(self.row.value * n), n)
         super().sample(number, every)
+
+    def record(self, number: Int) -> None:
+        """What has acted at places, the mean force of the step. Its parts along the normal and across are those that
+        were found, with the directions of the state that is put on record: there they meet the laws, too."""
+        f = self.f
+        self.clear_places(self.acting)
+        with f.when(self.count.value > 0):
+            now = (1.0, self.y, self.y.at(self.nq))
+            self.show(number, now)
+            seen = self.seen(START, number, *now)
+            with f.loop(self.count.value) as k:
+                i = self.slots[k]
+                ways = self.turned_frame(k, three_of(seen.at(i * PLACE), 4))
+                for b in range(3):
+                    force = self.acted[k * 3] * ways[0][b] + self.acted[k * 3 + 1] * ways[1][b] \
+                        + self.acted[k * 3 + 2] * ways[2][b]
+                    self.acting[i * 3 + b] = (self.real[k] > 0.5).pick(force / self.step, 0.0)
 
 
 def contact_steps(f: Builder) -> None:

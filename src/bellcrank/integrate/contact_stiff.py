@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bellcrank.integrate.contact_slots import CONTACT
+from bellcrank.integrate.contact_slots import CONTACT, SLOW
 from bellcrank.integrate.contact_step import ContactSteps
-from bellcrank.target.array_loops import copy, each, in_registers, largest_of, sum_of
+from bellcrank.target.array_loops import copy, each, in_registers, sum_of
 from bellcrank.target.program import Builder, DriverLayout, Int, Mask, Memory, Real
 
 __all__ = ["STIFF_CONTACT", "stiff_contact_steps", "stiff_memory"]
@@ -35,7 +35,7 @@ STIFF_CONTACT = DriverLayout(CONTACT.integers, CONTACT.reals, (*CONTACT.pointers
 ROUNDS, SOLVED = 40, 1e-9
 #: forces are not stiff where F changes by less than this share of w, unless the iteration takes more rounds than that
 CALM, PATIENT = 0.1, 2
-#: change of a speed for its column of F', relative to it plus 1: in doubles, and in floats
+#: change of a speed for its column of F', relative to it plus what is slow: in doubles, and in floats
 DIFFER, DIFFER_ROUGHLY = 1e-7, 3e-4
 
 
@@ -105,7 +105,7 @@ class StiffSteps(ContactSteps):
             self._miss(number, w, 1.0)
             size = f.variable(self._ahead(self.missed))
             better = f.variable((size.value <= last.value).pick(todo.value, 0.0))
-            goal = largest_of(f, self.nu, lambda j: w[j].abs()) * self._solved + self.cone.tolerance
+            goal = self.fastest_of(lambda j: w[j]) * self._solved + self.still()
             with f.when(round_.value > 0):
                 todo.set((size.value > goal).pick(todo.value, todo.value - better.value))
             leave(~(todo.value > 0.5).any() | (round_.value >= ROUNDS))
@@ -123,15 +123,19 @@ class StiffSteps(ContactSteps):
         length = f.variable(size)
 
         def some(j: Int) -> Real:
-            return (w[j].abs() + 1.0) * ((j % 3).real() * 0.37 + 0.5) * self._apart_by
+            return self._apart(w[j], j) * ((j % 3).real() * 0.37 + 0.5)
 
         with f.loop(self.nu) as j:
             other[j] = w[j] + some(j)
         across = f.variable(self._change(number, lambda j: 1.0 / some(j)))
         with f.loop(self.nu) as j:
             other[j] = w[j] + self.missed[j]
-        along = self._change(number, lambda j: f.constant(1.0)) / length.value.max(1e-300)
-        return (across.value.max((length.value > self.cone.tolerance).pick(along, 0.0)) * h < CALM).pick(1.0, 0.0)
+        along = self._change(number, lambda j: self.spans[j]) / length.value.max(1e-300)
+        return (across.value.max((length.value > self.still()).pick(along, 0.0)) * h < CALM).pick(1.0, 0.0)
+
+    def _apart(self, speed: Real, j: Int) -> Real:
+        """By how much a speed changes for its column of F'."""
+        return (speed.abs() + SLOW / self.step / self.spans[j]) * self._apart_by
 
     def _change(self, number: Int, weight: Callable[[Int], Real]) -> Real:
         """The largest change of an acceleration from w to what is in `way`, times its weight."""
@@ -161,7 +165,7 @@ class StiffSteps(ContactSteps):
             row = self.inverse.at(j * nu)
             entry = sum_of(f, nu, lambda k, row=row: row[k] * missed[k])
             self.tried[j] = entry
-            total.set(entry.is_nan().pick(1e301, total.value.max(entry.abs())))
+            total.set(entry.is_nan().pick(1e301, total.value.max(entry.abs() * self.spans[j])))
         return total.value
 
     def _walk(self, better: Real, todo: Real) -> None:
@@ -196,7 +200,7 @@ class StiffSteps(ContactSteps):
         f, nu, h, rate = self.f, self.nu, self.step, self.rate.at(self.nq)
         with f.loop(nu) as k:
             held = f.variable(w[k])
-            step = f.variable((held.value.abs() + 1.0) * self._apart_by)
+            step = f.variable(self._apart(held.value, k))
             w[k] = held.value + step.value
             self.halfway(number, w)
             with f.loop(nu) as j:

@@ -41,7 +41,7 @@ class ContactWork(ContactSlots):
         with f.when((bounce > 0.5).any()):
             work, size = self.work(self.acted)
             self.made.set(work)
-            up.set((work > size * 1e-9 + 1e-12).pick(bounce, 0.0))
+            up.set((work > size * 1e-9).pick(bounce, 0.0))
         return up.value
 
     def lifted(self) -> Real:

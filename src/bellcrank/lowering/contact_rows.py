@@ -18,6 +18,9 @@ from bellcrank.topology.tree import Tree
 
 __all__ = ["contact_depths", "contact_places", "path_speeds"]
 
+#: gains below this are those of shapes far inside each other, whose gaps are no matter
+LEAST_GAIN = 0.5
+
 # Numbers of a place (`PLACE`): gap [m], point, normal, rate at which the gap opens [m/s], square of the relative speed,
 # coefficients of friction and restitution; and of a speed: angular and linear part of its axis, and where that holds
 
@@ -32,8 +35,8 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
         own, first, second = machine.bind(pair), machine.moving[pair.first], machine.moving[pair.second]
         for touch in own.touches(first, second):
             velocity = velocity_at(second, touch.point) - velocity_at(first, touch.point)
-            out += [-(touch.depth / touch.gain), *touch.point, *touch.normal, touch.normal.dot(velocity),
-                    velocity.dot(velocity),
+            gap = -(touch.depth / maximum(touch.gain, LEAST_GAIN))
+            out += [gap, *touch.point, *touch.normal, touch.normal.dot(velocity), velocity.dot(velocity),
                     own.material.friction, minimum(own.material.restitution, 1.0)]
     for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
         moving, column = machine.moving[link], machine.views[link].columns[i]

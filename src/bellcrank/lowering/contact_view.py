@@ -18,9 +18,10 @@ _NONE = 1e-150
 
 
 class ContactView(ElementView):
-    """A compliant contact: `force` is the sum of its normal forces, which push the bodies apart, `length` the distance
-    of the shapes where they are nearest (negative: how far they overlap there), `rate` the rate of that. It acts at the
-    center of the normal forces, where they are open at the nearest place."""
+    """A compliant contact: `force` is the sum of its normal forces, which push the bodies apart, `length` the largest
+    depth of its places, negated, `rate` the rate of that. Between shapes that are apart `length` is their distance if
+    one of them is a sphere, a capsule or a plane; of others, whose places are not there then, it is only positive. It
+    acts at the center of the normal forces, where they are open at the nearest place."""
 
     @cached_property
     def _acting(self) -> Any:

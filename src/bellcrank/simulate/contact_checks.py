@@ -7,12 +7,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.mechanism.contact.contact_material import Unyielding
-from bellcrank.mechanism.contact.narrow_phase import bounds_of
+from bellcrank.mechanism.contact.narrow_phase import bounds_of, smallest_extent
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
 from bellcrank.mechanism.joints import Joint, Revolute
@@ -25,7 +26,9 @@ from bellcrank.topology.contact_pairs import ContactPair
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["check_contacts", "contact_strides"]
+__all__ = ["check_contacts", "check_overlaps", "contact_strides"]
+
+Ints = npt.NDArray[np.int64]
 
 #: share of the smaller shape by which shapes may overlap at the start of a run: rigid ones, and compliant ones
 RIGID, SOFT = 1e-3, 0.25
@@ -40,19 +43,25 @@ def check_contacts(system: Machine, stepper: str, y: Floats, t: float, *, goes_o
     if tree.contacts and stepper != "moreau":
         raise ModelError(f"simulate: contact {tree.contacts[0].name!r} is rigid (it has no stiffness), which needs "
                          f"stepper='moreau', not {stepper!r}")
-    pairs: list[ContactPair] = [p for p in (*tree.pairs, *tree.contacts) if isinstance(p, ContactPair)]
-    for pair in pairs:
+    for pair in _pairs(system):
         _check_material(pair.name, with_values(system.plans, pair.material))
-    if not pairs or goes_on:
-        return
-    deep = _too_deep(system, pairs, y[:, :system.nq], t)
+    if not goes_on:
+        check_overlaps(system, y[:, :system.nq], t, "simulate",
+                       "give the result of a run in place of its last state to go on from there")
+
+
+def check_overlaps(system: Machine, q: Floats, t: float, what: str, instead: str, states: Ints | None = None) -> None:
+    """Refuse shapes that overlap, with names, depths and the number of the deepest state: of all, or of `states`."""
+    deep = _too_deep(system, q, t)
     if deep:
         deepest = sorted(deep, key=lambda one: -one[0])[:6]
-        named = ", ".join(f"{pair.name!r} by {depth:.3g} m{_shapes(pair)}" for depth, pair in deepest)
+        numbers = np.arange(len(q)) if states is None else states
+        where = [f" in state {numbers[i]}" if states is not None or len(q) > 1 else "" for _, _, i in deepest]
+        named = ", ".join(f"{pair.name!r} by {depth:.3g} m{_shapes(pair)}{place}"
+                          for (depth, pair, _), place in zip(deepest, where, strict=True))
         more = f" and {len(deep) - 6} more" if len(deep) > 6 else ""
-        raise StateError(f"simulate: shapes of contacts overlap at the start: {named}{more}; begin with the bodies "
-                         "apart, leave out contacts that are not meant (add_contacts(..., exclude=...)), or give the "
-                         "result of a run in place of its last state to go on from there")
+        raise StateError(f"{what}: shapes of contacts overlap at the start: {named}{more}; begin with the bodies "
+                         f"apart, leave out contacts that are not meant (add_contacts(..., exclude=...)), or {instead}")
 
 
 def _check_material(name: str, material: Any) -> None:
@@ -71,24 +80,30 @@ def _shapes(pair: ContactPair) -> str:
     return "" if known else f" ({' and '.join(map(repr, pair.shape_names))})"
 
 
-def _too_deep(system: Machine, pairs: list[ContactPair], q: Floats, t: float) -> list[tuple[float, ContactPair]]:
-    """Depths of contacts whose shapes overlap by more than they may, in any of the states."""
-    deep = []
-    for pair, depth in zip(pairs, _depths(system, q, t), strict=True):
-        size = min(_size(pair.first_shape), _size(pair.second_shape))
-        if depth > (RIGID if isinstance(pair.material, Unyielding) else SOFT) * size:
-            deep.append((float(depth), pair))
+def _pairs(system: Machine) -> list[ContactPair]:
+    """All contacts, compliant ones first."""
+    tree = system.model.tree
+    return [p for p in (*tree.pairs, *tree.contacts) if isinstance(p, ContactPair)]
+
+
+def _too_deep(system: Machine, q: Floats, t: float) -> list[tuple[float, ContactPair, int]]:
+    """Depths of contacts whose shapes overlap by more than they may in any of the states, and in which most."""
+    pairs, deep = _pairs(system), []
+    for pair, depths in zip(pairs, _depths(system, q, t).T if pairs else (), strict=True):
+        size = min(smallest_extent(pair.first_shape), smallest_extent(pair.second_shape))
+        if depths.max() > (RIGID if isinstance(pair.material, Unyielding) else SOFT) * size:
+            deep.append((float(depths.max()), pair, int(depths.argmax())))
     return deep
 
 
 def _depths(system: Machine, q: Floats, t: float) -> Floats:
-    """The largest depth of every contact in any of the states [m], compliant ones first."""
+    """The largest depth of every contact [m], compliant ones first, (states, contacts)."""
     kernels, name = system.kernels, "contact_depths"
     earlier = next(kernels.kept("contact checks", count))  # for one run alone it is not worth compiling
     if earlier and kernels.covers(name) and not kernels.springs_outside and kernels.compiled(name) is not None:
-        return np.asarray(kernels.run(name, {"q": q}, None, t).reshape(len(q), -1).max(axis=0))
+        return np.asarray(kernels.run(name, {"q": q}, None, t).reshape(len(q), -1))
     found = contact_states(system.plans, q, np.zeros(system.nu), t=t)
-    return np.array([one.depth.max() for one in found.values()])
+    return np.stack([one.depth.max(axis=-1) for one in found.values()], axis=-1)
 
 
 def contact_strides(system: Machine, q: Floats, t: float) -> Floats:
@@ -127,7 +142,7 @@ def _grain(shape: Any) -> float:
     grid."""
     if isinstance(shape, HeightField):
         return 2.0 * float(min(np.diff(shape.x).min(), np.diff(shape.y).min()))
-    return _size(shape)
+    return smallest_extent(shape)
 
 
 def _reach(joint: Joint, arm: float) -> list[float]:
@@ -154,11 +169,3 @@ def _swept(shape: Any, turn: Floats) -> float:
     if isinstance(shape, (Capsule, Cone, Cylinder)):
         return _radius(shape) * float(np.hypot(turn[0, 2], turn[1, 2]))
     return _radius(shape)
-
-
-def _size(shape: Any) -> float:
-    """The smallest extent of a shape [m]."""
-    if isinstance(shape, (HeightField, Plane)):
-        return float("inf")
-    low, high = bounds_of(shape)
-    return float(np.min(high - low))

@@ -122,6 +122,10 @@ class Course(ABC):
         self.before = self.notes()
 
     # -- contacts -------------------------------------------------------------------------------
+    def cautions(self) -> list[str]:
+        """What there is to be warned of at the end."""
+        return []
+
     def contact_names(self) -> tuple[str, ...]:
         """Names of the components of forces at places of rigid contacts, if they are put on record."""
         return ()

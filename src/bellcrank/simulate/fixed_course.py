@@ -82,6 +82,9 @@ class FixedCourse(Course):
         return {**own, "steps": steps, "switches": self.before["switches"] + self.run.switches,
                 "crossings": self.before["crossings"] + int(getattr(self.run, "crossings", 0))}
 
+    def cautions(self) -> list[str]:
+        return self.run.cautions() if isinstance(self.run, (MoreauRun, RigidRun)) else []
+
     def contact_names(self) -> tuple[str, ...]:
         return () if self._contacts is None else self._contacts.names
 

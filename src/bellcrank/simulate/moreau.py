@@ -22,7 +22,7 @@ from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.machine import Code, state_sizes
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.rigid_equations import step_sizes
-from bellcrank.simulate.rigid_run import PIECES, SLOTS, ContactStepper
+from bellcrank.simulate.rigid_run import PIECES, SLOTS, ContactStepper, contact_cautions
 from bellcrank.system.force_elements import actuator_forces, with_values
 from bellcrank.system.kernels import Kernels
 from bellcrank.target.backend import BACKENDS, Call, PythonBlock, backend_named
@@ -142,6 +142,9 @@ class MoreauRun(ReferenceRun):
     def residual(self) -> float:
         """The largest of all steps [m/s]."""
         return float(self._handed_on[:, -2].max(initial=0.0))
+
+    def cautions(self) -> list[str]:
+        return contact_cautions(self.tree, self.step, self.residual, self._handed_on)
 
     @property
     def forces(self) -> Floats:

@@ -15,6 +15,7 @@ loops take the difference of two accelerations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,15 +29,19 @@ from bellcrank.integrate.contact_views import VIEWS
 from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.contact_rows import path_speeds
 from bellcrank.lowering.function import Function
+from bellcrank.mechanism.contact.narrow_phase import bounds_of, smallest_extent
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.forces.friction import Friction
 from bellcrank.mechanism.forces.servo import Servo
 from bellcrank.mechanism.forces.spring import LinearSpring
+from bellcrank.mechanism.geometry.height_field import HeightField
+from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar, reachable
 from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.simulate.equations import Equations
+from bellcrank.simulate.fields import turns
 from bellcrank.simulate.machine import Code, Compiler
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Call
@@ -44,11 +49,14 @@ from bellcrank.target.column_code import split
 from bellcrank.target.kernel_source import GraphKernel, ManyKernel
 from bellcrank.topology.tree import Tree
 
-__all__ = ["ContactEquations", "may_be_stiff", "paths", "scaled", "step_sizes"]
+__all__ = ["ContactEquations", "length_of", "may_be_stiff", "paths", "scaled", "spans", "step_sizes",
+           "thinnest"]
 
 Ints = npt.NDArray[np.int64]
 
 
+#: so many lengths of a machine count as a radian
+LONG = 10.0
 #: operations of the largest function of places that is computed for several states at once: one piece of code
 MANY = 12_000
 #: what the energy of a machine is the sum of
@@ -84,6 +92,32 @@ def scaled(tree: Tree) -> Floats:
         if joint is not None and not joint.counts_energy:
             free[start:start + joint.nu] = 0.0
     return free
+
+
+def length_of(tree: Tree) -> float:
+    """A length typical of a machine with rigid contacts [m], of which tolerances are shares: the largest extent of its
+    shapes plus the largest distance between two joints of a link."""
+    extents = [float(np.max(np.ptp(bounds_of(shape), axis=0))) for pair in tree.contacts
+               for shape in (pair.first_shape, pair.second_shape) if not isinstance(shape, (HeightField, Plane))]
+    shifts = [tree.placement_shift[k].tolist() for k in range(1, tree.n + 1) if tree.parent[k]]
+    links = [math.hypot(*shift) for shift in shifts if not any(type(x) is Scalar for x in shift)]
+    return max(extents, default=0.0) + max(links, default=0.0) or 1.0
+
+
+def spans(tree: Tree) -> Floats:
+    """For every speed: the angle that one of it counts as, where speeds of a machine are compared, (nu,); of distances
+    one radian is `LONG` lengths of the machine."""
+    out = np.ones(tree.nu)
+    for joint, start in zip(tree.joints, tree.u_start, strict=True):
+        if joint is not None and joint.counts_energy:
+            out[start:start + joint.nu] = [1.0 if turn else 1.0 / (LONG * length_of(tree)) for turn in turns(joint)]
+    return out
+
+
+def thinnest(tree: Tree) -> Floats:
+    """For every place: the smallest extent of the smaller shape [m], (places,)."""
+    return np.array([min(smallest_extent(pair.first_shape), smallest_extent(pair.second_shape))
+                     for pair in tree.contacts for _ in range(pair.places)])
 
 
 def may_be_stiff(tree: Tree) -> bool:

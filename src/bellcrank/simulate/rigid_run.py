@@ -8,16 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.integrate.contact_slots import CONTACT, contact_memory
+from bellcrank.integrate.contact_slots import CONTACT, OVERLAP, SLOW, contact_memory
 from bellcrank.integrate.contact_step import contact_steps
 from bellcrank.integrate.contact_stiff import STIFF_CONTACT, stiff_contact_steps, stiff_memory
 from bellcrank.simulate.fixed import FixedRun, StepInPieces
 from bellcrank.simulate.machine import Code
-from bellcrank.simulate.rigid_equations import ContactEquations, may_be_stiff, paths, scaled
+from bellcrank.simulate.rigid_equations import (
+    ContactEquations,
+    length_of,
+    may_be_stiff,
+    paths,
+    scaled,
+    spans,
+    thinnest,
+)
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS, FixedStepper, Integrator, StepsTaken, Taken
 from bellcrank.topology.tree import Tree
 
-__all__ = ["PIECES", "SLOTS", "ContactLog", "ContactStepper", "RigidRun"]
+__all__ = ["PIECES", "SLOTS", "ContactLog", "ContactStepper", "RigidRun", "contact_cautions"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -25,6 +33,9 @@ Ints = npt.NDArray[np.int64]
 RECORD = 20_000_000
 #: places that may be near at the same time, to begin with; there is memory for more as soon as it is needed
 SLOTS = 12
+#: by how much conditions of rigid contacts may be missed, as a share of what is slow, and by what share of the smaller
+#: shape two may overlap, before it is told
+MISSED, DEEP = 1e-3, 1e-2
 #: in how many pieces a step is taken that fails as a whole, one after the other
 PIECES = (2, 4, 8, 16, 32, 64)
 
@@ -49,9 +60,11 @@ class ContactStepper(FixedStepper):
               views=code.sizes["shown"] // (code.size + 1), memory=code.inputs["contact"],
               prescribes=int(tree.rheonomic))
         near, far = NEAR_AND_FAR[code.real]
-        m.set_real(near=near, far=far)
+        m.set_real(near=near, far=far, length=length_of(tree))
         m.point("paths", np.append(paths(tree).ravel(), 0.0))
         m.point("scaled", np.append(scaled(tree), 0.0))
+        m.point("spans", np.append(spans(tree), 1.0))
+        m.point("thin", np.append(1.0 / thinnest(tree), 0.0))
         m.point("slots", np.zeros(most + 1, dtype=np.int64))
         self._implicit, self._owner = False, None
         self.recorded = self.places > 0  #: whether forces at samples are wanted
@@ -78,6 +91,24 @@ class ContactStepper(FixedStepper):
         if forces is not None:
             forces = forces.transpose(1, 0, 3, 2).reshape(forces.shape[1], -1, forces.shape[2])[:, :len(y)]
         return Taken(found.samples, found.y, found.done, found.inputs, forces)
+
+
+def contact_cautions(tree: Tree, step: float, residual: float, handed_on: Floats) -> list[str]:
+    """What there is to say of steps with rigid contacts, by their largest residual and by the numbers that they have
+    handed on, (states, ...)."""
+    out = []
+    if residual > MISSED * SLOW * length_of(tree) / step:
+        out.append(f"the conditions of rigid contacts were missed by up to {residual:.2g} m/s: bodies are wedged in; "
+                   "take smaller steps")
+    overlaps = handed_on[:, -2 - OVERLAP:-2]
+    state = int(overlaps[:, 0].argmax()) if len(overlaps) else 0
+    share, place, time = overlaps[state] if len(overlaps) else np.zeros(OVERLAP)
+    if share > DEEP:
+        name = [pair.name for pair in tree.contacts for _ in range(pair.places)][int(place)]
+        where, depth = f" of state {state}" if len(overlaps) > 1 else "", share * thinnest(tree)[int(place)]
+        out.append(f"shapes of the rigid contact {name!r}{where} overlap by {depth:.3g} m, "
+                   f"{share:.2g} of the smaller one, at t = {time:.6g} s; take smaller steps")
+    return out
 
 
 class RigidRun(FixedRun):
@@ -117,6 +148,10 @@ class RigidRun(FixedRun):
         """The largest of all steps [m/s]."""
         known = float(self.equations.handed_on[:, -2].max(initial=0.0))
         return known if self._there is None else max(known, self._there.largest_input(-2))
+
+    def cautions(self) -> list[str]:
+        self.bring_back()
+        return contact_cautions(self.tree, self.step, self.residual, self.equations.handed_on)
 
     def stepper(self, code: Code) -> ContactStepper:
         return ContactStepper(code, self.kind, self.tree, self.most)

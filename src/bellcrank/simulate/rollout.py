@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.simulate.along_time import along_time
+from bellcrank.simulate.contact_checks import check_overlaps
 from bellcrank.simulate.control import force_entries, force_places
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
@@ -157,6 +158,13 @@ class Rollout:
         return 0.0 if self._carried is None else float(self._numbers(self._rows(self._given, last - 1, last)).max())
 
     @property
+    def contact_memory(self) -> Any:
+        """What rigid contacts remember from step to step, (states, numbers), for `reset`; no numbers without them."""
+        if self._carried is None:
+            return self.q[:, :0]
+        return self._rows(self._given, self._carried, self._given.shape[1])
+
+    @property
     def contact_forces(self) -> dict[str, Any]:
         """Of every rigid contact the normal force and friction [N] in the last step, each the sum of its places',
         (states, 2), by name.
@@ -251,8 +259,18 @@ class Rollout:
         self._given[:, size:] = given[:, first:]
 
     def reset(self, which: Any, state: Any) -> None:
-        """Let some states (numbers or a mask) begin anew from (q, u), given for each or the same for all; loops must be
-        closed there."""
+        """Let some states (numbers or a mask) begin again from (q, u), given for each or the same for all; loops must
+        be closed there, and shapes of contacts apart. With rigid contacts (q, u) is not the whole state: (q, u,
+        `contact_memory`) as they were after a step goes on exactly from there.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> motion = bc.rollout(bc.compile(bc.load("pendulum")), (np.ones((3, 1)), np.zeros((3, 1))), step=1e-3)
+        >>> saved = motion.q.copy(), motion.u.copy(), motion.contact_memory.copy()
+        >>> motion.step(steps=20)
+        >>> motion.reset([0, 1, 2], saved)
+        >>> motion.q[:, 0]
+        array([1., 1., 1.])
+        """
         chosen = np.arange(self.count)[self._numbers(which)]
         if not len(chosen):
             return
@@ -260,10 +278,18 @@ class Rollout:
                 for x, n in zip(state[:2], (self.system.nq, self.system.nu), strict=True))
         system = self._single(chosen)
         rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
+        if len(state) == 2:
+            check_overlaps(system, rows[:, :self.system.nq], self.t, "rollout.reset",
+                           "give (q, u, contact_memory) to go on from a state that was reached", chosen)
         self._write(self._y, chosen, self._place(rows))
         self._begun[chosen] = rows[:, :self.system.nq]
-        if self._carried is not None:  # contacts begin anew
-            self._write(self._given[:, self._carried:], chosen, 0.0)
+        if self._carried is not None:
+            size = self._given.shape[1] - self._carried
+            memory = self._numbers(state[2]) if len(state) > 2 else np.zeros(size)
+            if memory.shape not in ((size,), (len(chosen), size)):
+                raise StateError(f"rollout.reset: contact_memory must have the shape {(len(chosen), size)}, got "
+                                 f"{memory.shape}")
+            self._write(self._given[:, self._carried:], chosen, self._place(memory))
         self._alive[self._place(chosen, np.int64)] = True
         self.failures = [f for f in self.failures if f.state not in set(chosen.tolist())]
 

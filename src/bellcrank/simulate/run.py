@@ -56,8 +56,6 @@ __all__ = ["SimulationWarning", "recorded", "simulate"]
 #: nothing) of a single state as they come, the machine, and whether wrenches from outside act
 Progress = Callable[[float, float], object]
 
-#: by how much the conditions of rigid contacts may be missed before it is told [m/s]
-_MISSED = 1e-4
 #: more events than this within a step are an infinite sequence
 _CROWDED = 60
 #: jumps of laws back to where they came from, at once, that are one too many
@@ -165,9 +163,8 @@ class _Run:
         notes = course.notes()
         for name, value in notes.items():
             self.writer.note(name, value)
-        if notes.get("contact_residual", 0.0) > _MISSED:
-            self.writer.caution("the conditions of rigid contacts were missed by up to "
-                                f"{notes['contact_residual']:.2g} m/s: bodies are wedged in; take smaller steps")
+        for text in course.cautions():
+            self.writer.caution(text)
         if len(self.machine.known) > 1:
             self.writer.note("topologies", [a.plain() for a in self.machine.known])
         self.judge_steps(course, status)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.mechanism.contact.contact_material import Compliant
+from bellcrank.mechanism.contact.narrow_phase import smallest_extent
 from bellcrank.spatial import Vector
 from bellcrank.system.force_elements import machine_view, with_values
 from bellcrank.topology.contact_pairs import ActingPlace, ContactPair
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ContactState", "contact_states"]
 
-#: rigid shapes that are nearer than this [m] touch
-TOUCHING = 1e-6
+#: rigid shapes that are nearer than this share of the smaller one touch
+TOUCHING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ def _state(pair: ContactPair, sight: Any, lead: tuple[int, ...]) -> ContactState
         for touch, rate, slip, force, friction in places]
     numbers = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
     depth = numbers[..., 0]
-    closed = depth > (0.0 if soft else -TOUCHING)
+    near = 0.0 if soft else TOUCHING * min(smallest_extent(pair.first_shape), smallest_extent(pair.second_shape))
+    closed = depth > -near
     return ContactState(pair.name, closed, depth, numbers[..., 1:4], numbers[..., 4:7], numbers[..., 7:10],
                         numbers[..., 10], numbers[..., 11:14], numbers[..., 14])

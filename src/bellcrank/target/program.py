@@ -224,6 +224,9 @@ class Operands(ABC):
     def table_load(self, place: Any, index: str) -> str: ...
 
     @abstractmethod
+    def table_along(self, place: Any, index: str) -> str: ...
+
+    @abstractmethod
     def table_move(self, place: Any, index: str) -> Any: ...
 
     @abstractmethod

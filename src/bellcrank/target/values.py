@@ -286,6 +286,10 @@ class SharedReals:
     def __getitem__(self, index: Int | int) -> Real:
         return Real(self.builder, self.builder.table_load(self.place, int_operand(index)))
 
+    def along(self, index: Int | int) -> Real:
+        """An entry; where lanes are entries of one state, one in each of them, from that on."""
+        return Real(self.builder, self.builder.table_along(self.place, int_operand(index)))
+
     def at(self, start: Int) -> SharedReals:
         """The table that begins at entry `start`."""
         return SharedReals(self.builder, self.builder.table_move(self.place, start.operand))

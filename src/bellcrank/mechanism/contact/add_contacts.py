@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import BellcrankWarning, ModelError, hint
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["TouchingBodies"]
 
 _EXPONENTS = (1.0, 1.5, 2.0)
+#: groups of a shape that touches all that touch anything
+_EVERY_GROUP = (2**31 - 1, 2**31 - 1)
 
 
 class TouchingBodies(ShapedBodies):
@@ -183,7 +185,8 @@ class TouchingBodies(ShapedBodies):
                      exclude: Collection[tuple[str, str]] = (), neighbors: bool = False, **material: Any
                      ) -> tuple[PlacedContact, ...]:
         """Let all shapes of one set touch those of another: bodies, shapes, or "all" (the ground included), each with
-        its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin.
+        its shapes of the role "collision". A `bc.Plane()` as the second set is added to the ground at its origin, with
+        groups that touch every shape which touches anything.
 
         Pairs that have a contact already, on one body or on bodies welded together, on bodies that a joint connects
         (unless `neighbors`; also one of several axes, with massless bodies between them), those of bodies named in
@@ -207,18 +210,20 @@ class TouchingBodies(ShapedBodies):
         ones = self._shapes_in(first)
         plane: PlacedShape | None = None
         if isinstance(second, Plane):
-            plane = self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"))
+            plane = self.add_shape("ground", second, role="collision", name=self._free_name("ground plane"),
+                                   groups=_EVERY_GROUP)
             second = [plane]
         try:
-            made = self._made_of(self._wanted_pairs(ones, self._shapes_in(second), exclude, neighbors), given)
+            made = self._made_of(*self._wanted_pairs(ones, self._shapes_in(second), exclude, neighbors), given)
         except ModelError:
             if plane is not None:  # nothing is left behind
                 del self._shapes[plane.name]
             raise
         return tuple(self._put(one) for one in made)
 
-    def _made_of(self, pairs: Iterable[tuple[PlacedShape, PlacedShape]], given: dict[str, Any]) -> list[PlacedContact]:
-        """Contacts of pairs, before any is added."""
+    def _made_of(self, pairs: Iterable[tuple[PlacedShape, PlacedShape]], left_out: dict[str, list[str]],
+                 given: dict[str, Any]) -> list[PlacedContact]:
+        """Contacts of pairs, before any is added; other pairs are `left_out`, by the reason."""
         made: list[PlacedContact] = []
         unknown: list[str] = []
         for one, other in pairs:
@@ -232,31 +237,51 @@ class TouchingBodies(ShapedBodies):
             self._free_bends(made[-1])
         left = f"{unknown[0]}{f' and {len(unknown) - 1} pairs more' if len(unknown) > 1 else ''}" if unknown else ""
         if not made:
-            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here"
-                             f"{f': {left}' if left else ''}")
+            why = [left] * bool(left) + [
+                f"{names[0]}{f' and {len(names) - 1} pairs more' if len(names) > 1 else ''} {reason}"
+                for reason, names in left_out.items()]
+            raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here: "
+                             f"{'; '.join(why) or 'there is only one'}")
         if left:
             warnings.warn(f"contacts of {self.name!r}: left out {left}", BellcrankWarning, stacklevel=3)
         return made
 
     def _wanted_pairs(self, ones: list[PlacedShape], others: list[PlacedShape], exclude: Collection[tuple[str, str]],
-                      neighbors: bool) -> Iterator[tuple[PlacedShape, PlacedShape]]:
-        """Pairs of two sets that are meant to touch, each once, without those that have a contact already."""
+                      neighbors: bool) -> tuple[list[tuple[PlacedShape, PlacedShape]], dict[str, list[str]]]:
+        """Pairs of two sets that are meant to touch, each once, and those that are not, by the reason."""
         groups = rigid_groups(1 + len(self.bodies), self.joints)
         apart = {self._excluded(two) for two in exclude}
         near = set() if neighbors else neighboring(groups, self.joints, self._axis_carriers())
-        seen = {frozenset(c.shape_names) for c in self._contacts.values()}
+        known = {frozenset(c.shape_names) for c in self._contacts.values()}
+        wanted: list[tuple[PlacedShape, PlacedShape]] = []
+        left: dict[str, list[str]] = {}
+        seen: set[frozenset[str]] = set()
         for one in ones:
             for other in others:
-                pair = frozenset((one.name, other.name))
-                bodies = groups[one.body], groups[other.body]
-                if bodies[0] == bodies[1] or pair in seen:
+                pair, bodies = frozenset((one.name, other.name)), frozenset((groups[one.body], groups[other.body]))
+                if pair in seen or one is other:
                     continue
                 seen.add(pair)
-                rule = self._rule(one, other)
-                wanted = rule.touch if rule is not None else (
-                    not near & {frozenset(bodies), frozenset((one.body, other.body))} and meant_to_touch(one, other))
-                if wanted and frozenset((one.body, other.body)) not in apart:
-                    yield one, other
+                own = frozenset((one.body, other.body))
+                why = "belong to one body or to bodies welded together" if len(bodies) == 1 else \
+                    "have a contact already" if pair in known else \
+                    "are excluded" if own in apart else \
+                    self._forbidden(one, other, bool(near & {bodies, own}))
+                if why:
+                    left.setdefault(why, []).append(f"{one.name!r} and {other.name!r}")
+                else:
+                    wanted.append((one, other))
+        return wanted, left
+
+    def _forbidden(self, one: PlacedShape, other: PlacedShape, neighbors: bool) -> str:
+        """Why a pair shall not touch by its rule, if it has one, or else by its joint and its groups; empty if it
+        may."""
+        rule = self._rule(one, other)
+        if rule is not None:
+            return "" if rule.touch else "are forbidden by a contact rule"
+        if neighbors:
+            return "are of bodies that a joint connects (neighbors=True takes them)"
+        return "" if meant_to_touch(one, other) else "have groups that do not fit each other (add_shape(groups=...))"
 
     def _excluded(self, two: tuple[str, str]) -> frozenset[int]:
         if isinstance(two, str) or len(two) != 2:

@@ -38,7 +38,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
 __all__ = ["and_nearest", "beside_cylinder", "cylinder_box", "cylinder_cylinder", "either_side", "end_toward",
-           "in_cylinder", "no_deeper", "rim_on_edge", "rims_of", "side_on_line"]
+           "in_cylinder", "no_deeper", "rim_on_edge", "rims_of", "side_on_line", "under_side"]
 
 #: steps by which the nearest point of a rim is found, the largest of them [rad], what is too flat for any [m^2], and
 #: the square of the last step where it is found [rad^2]
@@ -79,7 +79,17 @@ def cylinder_box(cylinder: Cylinder, first: ShapeFrame, box: Box, second: ShapeF
         out += no_deeper(rim_on_edge(cylinder, end, edge, way, soft, far), least, soft, far)
     corner = second.point(*(h * clamp(-way.dot(a) * (1.0 / LEVEL), -1.0, 1.0)
                             for h, a in zip(half, second.axes, strict=True)))
+    for h, a in zip(half, second.axes, strict=True):
+        corner = under_side(first, way, FaceEdge(corner, a, h), corner)
     return and_nearest(out, way, least, beside_cylinder(cylinder, first, way, corner) - way * (0.5 * least), far)
+
+
+def under_side(at: ShapeFrame, way: Vector, edge: FaceEdge, otherwise: Vector) -> Vector:
+    """Where an edge crosses a line of the side of a cylinder, seen along a direction across both."""
+    apart, cosine = edge.middle - at.origin, at.z.dot(edge.way)
+    along = (cosine * at.z.dot(apart) - edge.way.dot(apart)) / maximum(1.0 - cosine * cosine, PARALLEL_EDGES)
+    tilt = maximum(magnitude(way.dot(at.z)), magnitude(way.dot(edge.way)))
+    return choose(tilt, LEVEL, edge.middle + edge.way * clamp(along, -edge.half, edge.half), otherwise)
 
 
 def and_nearest(places: list[Touch], way: Vector, least: Number, point: Vector, far: float) -> list[Touch]:

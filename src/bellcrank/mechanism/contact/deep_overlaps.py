@@ -2,7 +2,8 @@
 
 Places are exact where bodies touch: a corner behind a face, edges that cross. Deep inside, a corner may lie just behind
 a face that is far from where the bodies would part, or no corner lies in the other body at all. The direction in which
-they overlap least, of some that are likely, says by how much; where no place is half as deep, one is added.
+they overlap least, of some that are likely, says by how much. Where no place has `_KNOWN` of that depth, one that has
+it replaces the deepest: what is stored is then the larger one of two energies, of which forces are the gradient.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import NamedTuple
 
 from bellcrank.mechanism.contact.flat_faces import counted
 from bellcrank.mechanism.contact.least_ways import LEVEL, best_way
-from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, choose, clamp
+from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, choose
 from bellcrank.scalar.functions import maximum, select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 
 __all__ = ["Corners", "and_deepest", "extent_of"]
 
-#: places with this part of the least overlap know of it; with half of that they do not
+#: places with this part of the least overlap know of it
 _KNOWN = 0.5
-#: overlaps [m] that are none
+#: overlaps, in units of the larger body, that are none
 _NONE = 1e-12
 
 
@@ -61,8 +62,8 @@ def extent_of(rows: Sequence[tuple[float, float, float]]) -> float:
 
 def and_deepest(places: list[Touch], ways: Sequence[Vector], one: Corners, other: Corners, overlapping: Number,
                 far: float) -> list[Touch]:
-    """With a place where bodies that do overlap would part, as far as others do not know of it; it lies along one of
-    some directions from the first body to the second, or along the normal of the deepest place."""
+    """With a place where bodies that do overlap would part, instead of the deepest one if that does not know of it; it
+    lies along one of some directions from the first body to the second, or along the normal of the deepest place."""
     depth: Number = 0.0
     normal = ways[0]
     for place in places:
@@ -72,6 +73,10 @@ def and_deepest(places: list[Touch], ways: Sequence[Vector], one: Corners, other
     way, least = best_way([*ways, normal], lambda n: n.dot(apart) + one.reach(n) + other.reach(-n))
     (mine, few), (theirs, many) = one.part_toward(way), other.part_toward(-way)
     half = way * (0.5 * least)
-    share = clamp(2.0 - depth * (2.0 / _KNOWN) / maximum(least, _NONE), 0.0, 1.0)
-    share = select_less(_NONE, least, share * overlapping, 0.0)
-    return [*places, counted(choose(many, few, theirs + half, mine - half), way, least, share, far)]
+    share = select_less(maximum(depth, _NONE), _KNOWN * least, overlapping, 0.0)
+    added = counted(choose(many, few, theirs + half, mine - half), way, _KNOWN * least, share, far)
+    left: list[Touch] = []
+    for place in places:
+        other = select_less(0.5, share, select_less(place.depth, depth, 1.0, 0.0), 1.0)
+        left.append(counted(place.point, place.normal, place.depth, place.share * other, far))
+    return [*left, Touch(added.point, way, added.depth, _KNOWN, share)]

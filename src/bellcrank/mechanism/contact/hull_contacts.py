@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bellcrank.mechanism.contact.box_contacts import points_box
+from bellcrank.mechanism.contact.buried_axes import AxisPoint, ball_at, deepest_between, either_touch
 from bellcrank.mechanism.contact.cylinder_contacts import (
     and_nearest,
     beside_cylinder,
@@ -16,6 +17,7 @@ from bellcrank.mechanism.contact.cylinder_contacts import (
     rim_on_edge,
     rims_of,
     side_on_line,
+    under_side,
 )
 from bellcrank.mechanism.contact.deep_overlaps import Corners, and_deepest, extent_of
 from bellcrank.mechanism.contact.edge_portal import Farthest, Portal, crossing_edges, portal_between
@@ -31,7 +33,7 @@ from bellcrank.mechanism.contact.face_crossings import (
     unless_known,
 )
 from bellcrank.mechanism.contact.flat_faces import SOFT, FaceEdge, counted
-from bellcrank.mechanism.contact.least_ways import Bend, best_way, farthest_of_cylinder, settled_across
+from bellcrank.mechanism.contact.least_ways import LEVEL, Bend, best_way, farthest_of_cylinder, settled_across
 from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.sphere_contacts import nearest_face
 from bellcrank.mechanism.contact.touch import (
@@ -121,8 +123,8 @@ def sphere_hull(sphere: Sphere, first: ShapeFrame, hull: Points, second: ShapeFr
 
 
 def capsule_hull(capsule: Capsule, first: ShapeFrame, hull: Points, second: ShapeFrame) -> list[Touch]:
-    """Both ends as spheres, and the edge or corner that is nearest to the axis between them. Of an axis that goes into
-    the hull and out again (an overlap of more than the radius) the middle of what is inside stands for all of it."""
+    """Both ends as spheres, and the edge or corner that is nearest to the axis between them; of an axis that goes into
+    the hull and out again (an overlap of more than the radius) the deepest point."""
     half = 0.5 * capsule.length
     ends = [_ball(first.point(0.0, 0.0, side * half), capsule.radius, hull, second) for side in (-1.0, 1.0)]
     start, way = Vector(*second.local(first.origin)), Vector(*(axis.dot(first.z) for axis in second.axes))
@@ -131,10 +133,17 @@ def capsule_hull(capsule: Capsule, first: ShapeFrame, hull: Points, second: Shap
     share = select_less(0.0, _behind(mine, hull)[0], 0.0, select_less(square, _FAR, 1.0, 0.0))
     low, high = _part_within(start, way, half, hull)
     through = select_less(minimum(low + half, half - high), 0.0, 0.0, select_less(low, high, 1.0, 0.0))
-    buried = _ball(first.point(0.0, 0.0, 0.5 * (low + high)), capsule.radius, hull, second)
-    return [*ends, counted(choose(0.5, through, buried.point, touch.point),
-                           choose(0.5, through, buried.normal, touch.normal),
-                           select_less(0.5, through, buried.depth, touch.depth), maximum(share, through), _FAR)]
+
+    def look(s: Number) -> AxisPoint:
+        depth, face = _behind(start + way * s, hull)
+        return AxisPoint(s, depth, face)
+
+    deepest = deepest_between(look(low), look(high), way, look)
+    buried = ball_at(first.point(0.0, 0.0, deepest.at), capsule.radius,
+                     AxisPoint(deepest.at, deepest.depth, second.turned(*deepest.outward)))
+    place = either_touch(through, buried, touch)
+    return [*ends, Touch(place.point, place.normal, select_less(0.0, maximum(share, through), place.depth, -_FAR),
+                         place.gain, maximum(share, through))]
 
 
 def _nearest_to_edges(start: Vector, way: Vector, half: float, hull: Points) -> tuple[Number, Vector, Vector]:
@@ -246,6 +255,9 @@ def cylinder_hull(cylinder: Cylinder, first: ShapeFrame, hull: Points, second: S
                  *rim_on_edge(cylinder, end, edge, way, soft, far)]
         places += [counted(t.point, t.normal, t.depth, t.share * there, far)
                    for t in no_deeper(found, least, soft, far)]
+    for edge, _ in edges:  # that which touches, if one does
+        beyond = way.dot(edge.middle - near)
+        near = choose(beyond, LEVEL * far, under_side(first, way, edge, near), near)
     return and_nearest(places, way, least, beside_cylinder(cylinder, first, way, near) - way * (0.5 * least), far)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bellcrank.mechanism.contact.touch import TIE, beside, choose, clamp, direction, held
+from bellcrank.mechanism.contact.touch import TIE, beside, choose, direction, held
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
@@ -71,8 +71,8 @@ def nearest_of_cylinder(middle: Vector, axis: Vector, radius: float, half: float
     tilt, lean = along * (1.0 / LEVEL), minimum(across * (1.0 / LEVEL), 1.0)
     flat = 1.0 - minimum(tilt * tilt, 1.0)
     end = half * select_less(along, 0.0, -1.0, 1.0) * (1.0 - flat)
-    point: Vector = middle + axis * (end + flat * clamp(beside, -half, half))
-    point = point + out * (radius * lean) + inward * (minimum(away, radius) * (1.0 - lean))
+    point: Vector = middle + axis * (end + flat * beside)
+    point = point + out * (radius * lean) + inward * (away * (1.0 - lean))
     return point
 
 

@@ -39,8 +39,8 @@ from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector
 
-__all__ = ["MOST_CORNERS", "as_box", "bounds_of", "known_pair", "places_of", "seen_by_contact", "touches",
-           "why_unknown"]
+__all__ = ["MOST_CORNERS", "as_box", "bounds_of", "known_pair", "places_of", "seen_by_contact",
+           "smallest_extent", "touches", "why_unknown"]
 
 #: corners of a mesh that contact looks at
 MOST_CORNERS = 24
@@ -93,11 +93,18 @@ def bounds_of(shape: Any) -> tuple[Floats, Floats]:
     return found
 
 
+def smallest_extent(shape: Any) -> float:
+    """That of a shape as contact sees it [m]; ground has none."""
+    if isinstance(shape, (HeightField, Plane)):
+        return math.inf
+    return float(np.min(np.ptp(bounds_of(shape), axis=0)))
+
+
 def _in_units(shape: Any, unit: float) -> Any:
     """A shape that ends, with its lengths divided by a unit."""
     if isinstance(shape, Points):
-        return shape._replace(corners=tuple((x / unit, y / unit, z / unit) for x, y, z in shape.corners),
-                              planes=tuple((a, b, c, d / unit) for a, b, c, d in shape.planes))
+        return Points(tuple((x / unit, y / unit, z / unit) for x, y, z in shape.corners), shape.faces,
+                      tuple((a, b, c, d / unit) for a, b, c, d in shape.planes), shape.edges)
     return type(shape)(*(np.divide(getattr(shape, f.name), unit) for f in fields(shape)))
 
 

@@ -171,6 +171,9 @@ class CPrinter(CText, Builder):
     def table_load(self, place: Pointer, index: str) -> str:
         return self.load(place, index, False)
 
+    def table_along(self, place: Pointer, index: str) -> str:
+        return self.table_load(place, index)
+
     def table_move(self, place: Pointer, index: str) -> Pointer:
         return self.move(place, index, 1)
 

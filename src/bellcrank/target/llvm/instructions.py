@@ -376,6 +376,9 @@ class Instructions(Builder):
     def table_load(self, place: str, index: str) -> str:
         return self._splat(self.do(f"load double, ptr {self.offset(place, index)}, align 8"))
 
+    def table_along(self, place: str, index: str) -> str:
+        return self.load([place], index, False) if self._states == 1 else self.table_load(place, index)
+
     def table_move(self, place: str, index: str) -> str:
         return self.offset(place, index)
 
