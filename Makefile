@@ -6,7 +6,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 MADE := .venv/made-$(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: demo models test test-all quick test-wheel check viewer benchmark docs pictures screenshots clean
+.PHONY: demo models test test-all quick test-wheel test-lowest check viewer benchmark docs pictures screenshots clean
 
 $(MADE): pyproject.toml
 	$(PYTHON) -m venv $(if $(wildcard $(MADE)),,--clear) .venv
@@ -45,6 +45,18 @@ test-wheel: $(MADE)-test
 	$(PYTHON) -m venv --clear build/wheel/venv
 	build/wheel/venv/bin/python $(PIP) "$$(echo build/wheel/*.whl)[test,peers]"
 	build/wheel/venv/bin/python -m pytest -n auto --dist worksteal
+
+# what depends on other packages, with the lowest versions of them that pyproject.toml allows (Python 3.11 has them all)
+LOWEST := readme cli cli_files native native_errors results damaged_results damaged_stores damaged_matrices sweep plots \
+          flexible_bodies loops
+test-lowest:
+	$(PYTHON) -m venv --clear build/lowest
+	build/lowest/bin/python $(PIP) uv
+	build/lowest/bin/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
+	    --only-binary :all: -r pyproject.toml --extra sweep --extra mesh \
+	    "pytest>=8" "pytest-randomly>=3.15" "hypothesis>=6.100" "jsonschema>=4"
+	build/lowest/bin/python $(PIP) --no-deps -e .
+	build/lowest/bin/python -m pytest -o filterwarnings=default $(LOWEST:%=tests/test_%.py)
 
 $(MADE)-docs: $(MADE)
 	$(BIN)/python $(PIP) -e ".[docs]"

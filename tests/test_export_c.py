@@ -331,6 +331,29 @@ def test_no_allocation_and_no_variables_outside_of_functions(tmp_path: Path) -> 
     assert not re.search(r"^ +static", text, re.MULTILINE)
 
 
+@with_compiler
+def test_nothing_outside_of_the_arrays_is_touched(tmp_path: Path) -> None:
+    """Every function, on arrays of just the sizes that the header states, watched by the compiler's sanitizers."""
+    system = bc.compile(bc.load("four_bar"), backend="numpy", schedule="rolled")
+    files = bc.export_c(system, ["forward_dynamics", "mass_matrix"], tmp_path)
+    calls = []
+    for name, parameters in re.findall(r"^int (\w+)\((.*?)\);$", files.header.read_text(), re.MULTILINE | re.DOTALL):
+        arrays = [re.fullmatch(r"\s*(?:const )?(\w+) \w+(?:\[(.*)\])?\s*", p) for p in parameters.split(",")]
+        given = (f"calloc({a[2]}, sizeof({a[1]}))" if a[2] else "0.01" for a in arrays if a)
+        calls.append(f"{name}({', '.join(given)});")
+    assert len(calls) == 2
+    program = tmp_path / "all.c"
+    program.write_text(f'#include <stdlib.h>\n#include "{files.header.name}"\n'
+                       f'int main(void) {{ {" ".join(calls)} return 0; }}\n')
+    watched = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    done = children.run([str(COMPILER), *watched, program, files.source, "-o", tmp_path / "all", "-lm"])
+    if "san" in done.stderr and done.returncode:
+        pytest.skip("the compiler has no sanitizers")
+    assert done.returncode == 0, done.stderr[:2000]
+    done = children.run([tmp_path / "all"], env={"ASAN_OPTIONS": "detect_leaks=0"})
+    assert done.returncode == 0, done.stderr[:2000]
+
+
 def test_names_cannot_end_comments(tmp_path: Path) -> None:
     m = bc.Mechanism("odd */ name /*")
     body = m.add_body("b", bc.Inertia.rod(1, (0, 0, 0), (1, 0, 0)))

@@ -115,8 +115,8 @@ def _checked_parts(points: Any, cells: Mapping[str, Any]) -> tuple[Floats, dict[
     for kind, some in found.items():
         nodes = SHAPES[kind][0]
         if some.ndim != 2 or some.shape[1] != nodes or some.min() < 0 or some.max() >= len(at):
-            raise ModelError(f"FlexibleBody.from_mesh: {kind} elements need {nodes} nodes of the mesh each, got shape "
-                             f"{some.shape} with numbers from {some.min()} to {some.max()} for {len(at)} nodes")
+            raise ModelError(f"FlexibleBody.from_mesh: {kind} elements need {nodes} nodes of the mesh each, numbered "
+                             f"from 0 to {len(at) - 1}, got shape {some.shape}")
     return at, found
 
 
