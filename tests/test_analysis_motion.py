@@ -186,7 +186,7 @@ def test_workspace_of_a_tree_and_bad_input() -> None:
         bc.analyze.workspace(system, system.body_names[-1], ranges={"elbow": (2.0, 0.0)})
     with pytest.raises(bc.ModelError, match="names no joint"):
         bc.analyze.workspace(system, system.body_names[-1], ranges={})
-    with pytest.raises(bc.StateError, match="at least one"):
+    with pytest.raises(bc.StateError, match="samples must be a whole number, at least 1"):
         bc.analyze.workspace(system, system.body_names[-1], ranges={"elbow": (0.0, 1.0)}, samples=0)
 
 

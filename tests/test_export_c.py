@@ -381,7 +381,7 @@ def test_refusals(tmp_path: Path) -> None:
     arm, four_bar = machine("arm"), machine("four_bar")
     (tmp_path / "file").write_text("")
     for error, said, call in (
-            (bc.ModelError, "needs a compiled System, got Mechanism", lambda: bc.export_c(
+            (bc.ModelError, "needs a System; compile", lambda: bc.export_c(
                 bc.load("arm"), ["bias"], tmp_path)),  # type: ignore[arg-type]
             (bc.ModelError, "no function 'forward_dynamic'.*did you mean 'forward_dynamics'", lambda: bc.export_c(
                 arm, ["forward_dynamic"], tmp_path)),

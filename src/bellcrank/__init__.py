@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bellcrank.arguments import checked
 from bellcrank.lazy_names import on_first_use
 
 __version__ = "0.1.0"
@@ -123,7 +124,7 @@ if TYPE_CHECKING:
     from bellcrank.view.showing import show
 
 
-__getattr__ = on_first_use(__name__, _PLACES, globals())
+__getattr__ = on_first_use(__name__, _PLACES, globals(), checked)
 
 
 def __dir__() -> list[str]:

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError, hint
 
-__all__ = ["START", "Floats", "Forces", "batch", "by_name", "check_finite", "check_time", "check_unmasked", "flat",
-           "half_turn", "leading", "one_time", "wrench_array"]
+__all__ = ["START", "Floats", "Forces", "batch", "by_name", "check_finite", "check_time", "check_unlabelled",
+           "check_unmasked", "flat",
+           "half_turn", "how_many", "leading", "one_point", "one_time", "random_source", "wrench_array"]
 
 Floats = npt.NDArray[np.float64]
 #: joint forces: an array (..., nu), or {joint or "joint.coordinate": values}, zero where nothing is said
@@ -27,6 +28,28 @@ _DOUBLE = np.dtype(np.float64)
 def half_turn(angle: Any) -> Any:
     """Angles (a number or an array) less whole turns, within half a turn of zero."""
     return (angle + np.pi) % (2.0 * np.pi) - np.pi
+
+
+def random_source(seed: Any) -> np.random.Generator:
+    """Random numbers that follow from a whole number."""
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise StateError(f"seed must be a whole number, at least 0, got {seed!r}")
+    return np.random.default_rng(seed)
+
+
+def how_many(what: str, value: Any, least: int = 1) -> int:
+    """A whole number, at least `least`."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise StateError(f"{what} must be a whole number, at least {least}, got {value!r}")
+    return int(value)
+
+
+def one_point(what: str, value: npt.ArrayLike) -> Floats:
+    """Three numbers: a point of a body."""
+    array = flat(what, value, 3, "a point")
+    if array.ndim != 1:
+        raise StateError(f"{what}: needs one point, three numbers, got shape {array.shape}")
+    return array
 
 
 def check_time(t: npt.ArrayLike) -> None:
@@ -59,11 +82,21 @@ def check_unmasked(name: str, value: Any) -> None:
         raise StateError(f"{name}{f'[{place}]' if place else ''} is masked; fill in a number, or leave the state out")
 
 
+def check_unlabelled(name: str, value: Any) -> None:
+    """Refuse tables of pandas whose entries have names: they would be taken by their places."""
+    labels = getattr(value, "columns", getattr(value, "index", None))
+    if hasattr(value, "to_numpy") and labels is not None and any(isinstance(label, str) for label in labels):
+        raise StateError(f"{name}: the labels {', '.join(map(str, labels[:3]))}, ... of a {type(value).__name__} are "
+                         "not looked at; bring its entries into the order of the names of the system, and give "
+                         "its to_numpy(), or a dict where names are taken")
+
+
 def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
     """`value` as an array of doubles whose last axis has `size` entries."""
     if value.__class__ is np.ndarray and value.dtype is _DOUBLE and value.shape[-1:] == (size,):
         return value
     check_unmasked(name, value)
+    check_unlabelled(name, value)
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":  # not complex numbers, text or None

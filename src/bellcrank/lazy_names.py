@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 __all__ = ["elsewhere", "from_above", "on_first_use"]
@@ -26,14 +27,17 @@ def elsewhere(name: str, first: str) -> str:
     return ""
 
 
-def on_first_use(package: str, places: Mapping[str, str], known: dict[str, Any]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package: `places` says in which module of it a name is, `known` are its global names."""
+def on_first_use(package: str, places: Mapping[str, str], known: dict[str, Any],
+                 wrap: Callable[[Any, str], Any] | None = None) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: `places` says in which module of it a name is, `known` are its global names.
+    Functions are what `wrap` makes of them and of the package's name."""
     def find(name: str) -> Any:
         if name not in places:
             more = elsewhere(name, "system") if package == __package__ else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{more}")
         module = import_module(f"{package}.{places[name]}")
-        known[name] = value = module if places[name] == name else getattr(module, name)
+        value = module if places[name] == name else getattr(module, name)
+        known[name] = value = wrap(value, package) if wrap is not None and isinstance(value, FunctionType) else value
         return value
 
     return find

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bellcrank.arguments import checked
 from bellcrank.lazy_names import on_first_use
 
 _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "body_energies": "element_forces",
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from bellcrank.analyze.vibration import modes
 
 
-__getattr__ = on_first_use(__name__, _PLACES, globals())
+__getattr__ = on_first_use(__name__, _PLACES, globals(), checked)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bellcrank.arrays import Floats, one_time
+from bellcrank.arrays import Floats, how_many, one_time, random_source
 from bellcrank.loops.closer import State, Target
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import one_machine, same_position, with_laws, without_turns
@@ -35,7 +35,7 @@ def branches(system: System, q: State | Values = None, *, tries: int = 60, guess
     if plans.tree.looped:
         one_machine(plans, "branches")
     start = held.put(guessed)
-    shakes = 1.5 * np.random.default_rng(seed).normal(size=(tries, nu))
+    shakes = 1.5 * random_source(seed).normal(size=(how_many("branches: tries", tries), nu))
     shakes[:1] = 0.0
     starts = plans.configuration.integrate(start, np.where(held.mask, 0.0, shakes))
     positions, sizes = plans.closer.close(starts, Target(held.mask, np.ones(nu), held.extra), t)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, how_many, random_source
 from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
@@ -72,14 +72,14 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
     ['recursive', 'kane']
     """
     oracle = compile(mechanism, "dense", threads=1)
-    rng = np.random.default_rng(seed)
+    rng, states = random_source(seed), how_many("compare: states", states)
     q, u = closed_states(oracle, rng, states) if oracle.model.tree.looped else oracle.random_state(rng, states)
     tau = rng.normal(size=u.shape)
     expected = oracle.forward_dynamics(q, u, tau)
     scale = float(np.abs(expected).max()) or 1.0
     rows: list[ComparisonRow] = []
     skipped: list[tuple[str, str]] = []
-    wanted = list(methods or method_names())
+    wanted = method_names() if methods is None or not len(methods) else list(methods)
     for done, method in enumerate(wanted):
         if progress is not None:
             progress(done, len(wanted))

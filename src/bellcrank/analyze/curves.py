@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bellcrank.analyze.continuation import DeadPointError, Follower
 from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
-from bellcrank.arrays import Floats, check_unmasked, flat, one_time
+from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
@@ -100,8 +100,8 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     wanted = None if values is None else np.asarray(values, dtype=float)
     if wanted is not None and (wanted.ndim != 1 or not len(wanted) or not np.isfinite(wanted).all()):
         raise StateError("coupler_curve: values are a row of finite numbers")
-    if wanted is None and samples < 2:
-        raise StateError(f"coupler_curve: needs at least 2 samples, got {samples}")
+    if wanted is None:
+        how_many("coupler_curve: samples", samples, 2)
     names = kind.coordinate_names()
     if wanted is None and not (coordinate or names[0]).startswith("angle"):
         raise StateError(f"coupler_curve: {joint!r} is a length without natural range; give values")
@@ -207,8 +207,7 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
     >>> reach.tried - reach.failures == len(reach.points)
     True
     """
-    if samples < 1:
-        raise StateError(f"workspace: needs at least one sample, got {samples}")
+    how_many("workspace: samples", samples)
     t = one_time(t)
     flat("point", point, 3, "x, y, z in the body's frame")
     kept = KeptJoints.of(system, ranges)
@@ -217,7 +216,7 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
                           guess=kept.guess(guess, t, "workspace"))
         return replace(found, q=found.q[:, kept.in_q])
     entries, places, low, high = _ranges(system, ranges)
-    values = np.random.default_rng(seed).uniform(low, high, (samples, len(places)))
+    values = random_source(seed).uniform(low, high, (samples, len(places)))
     start = _start(system, guess, {}, t)
     q = np.tile(start, (samples, 1))
     q[:, places] = values

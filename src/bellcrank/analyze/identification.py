@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_time, flat
+from bellcrank.arrays import Floats, check_time, flat, how_many, random_source
 from bellcrank.errors import BellcrankWarning, ModelError, StateError
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
@@ -86,7 +86,7 @@ def base_parameters(system: System, samples: int = 40, seed: int = 0) -> BasePar
     >>> len(base.names)          # one moment of inertia, and where the mass lies in the plane
     3
     """
-    rng = np.random.default_rng(seed)
+    rng, samples = random_source(seed), how_many("base_parameters: samples", samples)
     q, u = _motions(system, rng, samples)
     udot = rng.normal(size=(samples, system.nu))
     if system.model.tree.looped:

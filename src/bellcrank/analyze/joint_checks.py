@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, random_source
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.joints.joint import Joint
@@ -39,7 +39,7 @@ def check_joint(joint: Joint, seed: int = 0) -> None:
     """
     if not isinstance(joint, Joint):
         raise ModelError(f"check_joint: needs a joint, such as Revolute('z'), got {joint!r}")
-    check = _Check(joint, np.random.default_rng(seed))
+    check = _Check(joint, random_source(seed))
     check.shapes()
     for _ in range(_TIMES):
         q = check.position()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from bellcrank.arguments import must_be
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import AUTO, check_topology, functions_of, method_module
@@ -59,9 +60,12 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     ('hinge.angle',)
     """
     _check_choices(mechanism, backend, schedule, precision)
+    must_be("compile: threads", "int | None", threads)
+    must_be("compile: free_frames", "bool", free_frames)
     actuated, independent, cut = (_names(x, what) for x, what in (
         (actuated, "actuated"), (independent, "independent"), (cut, "cut")))
-    wanted = () if lock == "massless" else _names(lock, "lock")
+    massless = isinstance(lock, str) and lock == "massless"
+    wanted = () if massless else _names(lock, "lock")
     options = Options(actuated, independent or actuated, _gains(baumgarte),
                       bool(actuated or independent or cut or wanted))
     if not mechanism.bodies:
@@ -78,7 +82,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
         method = _method_for(tree, method, point)
         if tree.nu == 0:
             raise ModelError(f"mechanism {mechanism.name!r} has no joint that can move")
-        loose = without_resistance(tree) if lock == "massless" else []
+        loose = without_resistance(tree) if massless else []
         tree = lock_joints(tree, loose)
         if not tree.looped and not wanted:
             check_inertia(tree)
@@ -136,7 +140,8 @@ def _check_coverage(plans: LoopPlans) -> None:
 def _names(value: Sequence[str] | None, what: str) -> tuple[str, ...]:
     if isinstance(value, str):
         raise ModelError(f"{what}: give a sequence of joint names, not the text {value!r}")
-    return tuple(value or ())
+    must_be(what, "Sequence[str] | None", value)
+    return () if value is None else tuple(map(str, value))
 
 
 def _gains(value: object) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.lazy_names import elsewhere, from_above
 from bellcrank.loops.closer import State
@@ -72,6 +73,7 @@ class System(Machine):
         return made
 
     # -- closed machines ------------------------------------------------------------------------
+    @checked
     def assemble(self, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
                  weights: Mapping[str, float] | None = None, t: float = START) -> State:
         """A state in which all loops are closed, at position and velocity level.
@@ -108,6 +110,7 @@ class System(Machine):
         """
         return assembly.assemble(self.plans, q, u, guess=guess, weights=weights, t=t)
 
+    @checked
     def project(self, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
         """The nearest state whose loops are closed: removes the drift of methods that hold them by accelerations, and
         makes states from elsewhere consistent.
@@ -165,6 +168,7 @@ class System(Machine):
         return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t)
 
     # -- motion ---------------------------------------------------------------------------------
+    @checked
     def simulate(self, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
                  output: float | Sequence[float] | None = None, tau: Forces | None = None,
                  wrenches: Any = None, control: Any = None, events: Sequence[Event] = (), rtol: float = 1e-9,
@@ -220,6 +224,7 @@ class System(Machine):
         return made.with_outputs(outputs) if outputs and file is None else made
 
     # -- calls and costs ------------------------------------------------------------------------
+    @checked
     def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None,
              by: Sequence[str] | None = None) -> Callable[[], Floats]:
         """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
@@ -243,6 +248,7 @@ class System(Machine):
         """
         return binding.bind(self.plans, name, arrays, out, body, None if by is None else tuple(by))
 
+    @checked
     def operation_count(self, function: str = "forward_dynamics") -> OperationCount:
         """Exact number of scalar operations of one evaluation, by kind, as the compiled code executes them.
 

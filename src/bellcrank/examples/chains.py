@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bellcrank.arrays import random_source
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import AxisJoint, Joint, Revolute, Universal
@@ -54,7 +55,7 @@ def random_chain(n: int = 10, seed: int = 0) -> Mechanism:
 
 def general_chain(n: int, joint: Callable[..., Joint], seed: int = 0) -> Mechanism:
     """A chain of n general bodies on joints of one type, with general axes where the type has one."""
-    rng = np.random.default_rng(seed)
+    rng = random_source(seed)
     m = Mechanism(f"random chain of {n}")
     turns = rng.normal(size=(n, 4))
     turns /= np.sqrt((turns * turns).sum(-1, keepdims=True))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism import ready_made
 from bellcrank.mechanism.add_states import StatefulElements
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ReadyElements"]
 
 
+@checked_methods
 class ReadyElements(StatefulElements):
     """Gas springs, stops, bars, belts, cylinders, motors, brakes, clutches and tyres."""
 

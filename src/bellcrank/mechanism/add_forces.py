@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_joint_forces import JointForceElements
 from bellcrank.mechanism.checks import new_name, number, triple
@@ -33,6 +34,7 @@ def point_needed(what: str, body: Body) -> ModelError:
                       f"of the design position; the centre of mass is {body.inertia.com}")
 
 
+@checked_methods
 class ForceElements(JointForceElements):
     """What acts on the bodies and joints of a `Mechanism`."""
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import new_name, number, try_force, try_law, try_potential
 from bellcrank.mechanism.forces import (
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["JointForceElements"]
 
 
+@checked_methods
 class JointForceElements:
     """What acts along the joints of a `Mechanism`.
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import new_name, number
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["StatefulElements"]
 
 
+@checked_methods
 class StatefulElements(ForceElements):
     """Forces, and states of their own that these may have."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number
 from bellcrank.scalar.graph import Number, Scalar
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Inertia"]
 
 
+@checked_methods
 class Inertia:
     """Mass [kg], centre of mass [m] and rotational inertia [kg m^2] **about the centre of mass**, body axes.
 

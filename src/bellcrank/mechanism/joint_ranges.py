@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number
 from bellcrank.scalar.graph import Scalar
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["JointRanges"]
 
 
+@checked_methods
 class JointRanges:
     """Ranges of joints with one coordinate."""
 

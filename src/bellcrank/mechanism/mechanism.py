@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
@@ -37,6 +38,7 @@ __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 HERE = Pose()
 
 
+@checked_methods
 class Mechanism(ReadyElements, TouchingBodies, JointRanges):
     """Bodies, joints, frames and forces, added one by one and checked as they come.
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import no_parameters
+from bellcrank.mechanism.checks import no_parameters, number
 from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["IDENTITY_ROWS", "Pose"]
@@ -18,6 +19,7 @@ __all__ = ["IDENTITY_ROWS", "Pose"]
 IDENTITY_ROWS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
+@checked_methods
 class Pose:
     """Position [m] and orientation of a frame in another: x_outer = R x_inner + position.
 
@@ -60,8 +62,8 @@ class Pose:
     @staticmethod
     def rpy(position: Sequence[Number], roll: float, pitch: float, yaw: float) -> Pose:
         """Fixed-axis angles [rad] about x, then y, then z, as in URDF."""
-        _finite_angles(roll, pitch, yaw)
-        (cr, cp, cy), (sr, sp, sy) = np.cos([roll, pitch, yaw]), np.sin([roll, pitch, yaw])
+        angles = _angles(roll, pitch, yaw)
+        (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
         return Pose(position, [[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
                                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
                                [-sp, cp * sr, cp * cr]])
@@ -71,7 +73,7 @@ class Pose:
         """A turn by `angle` [rad] about an axis."""
         from bellcrank.mechanism.joints.joint import unit_vector
 
-        _finite_angles(angle)
+        angle, = _angles(angle)
         a = np.array(unit_vector(axis, "Pose axis"))
         cross = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
         return Pose(position, np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
@@ -114,10 +116,9 @@ class Pose:
         return f"Pose({self.position if isinstance(self.rows, tuple) else self.position.tolist()}{turn})"
 
 
-def _finite_angles(*angles: float) -> None:
+def _angles(*angles: float) -> list[float]:
     no_parameters("Pose angles", *angles)
-    if not all(abs(a) < float("inf") for a in angles):
-        raise ModelError(f"Pose: the angles {angles} are not finite")
+    return [float(number("Pose", "angle", a)) for a in angles]
 
 
 def _position(value: Sequence[Number]) -> tuple[Number, Number, Number]:

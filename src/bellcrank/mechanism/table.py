@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import FileError, ModelError, StateError, hint
 from bellcrank.files.contents import text_contents
 from bellcrank.mechanism.piecewise import BEYOND, KINDS, pieces, surface_pieces
@@ -24,6 +25,7 @@ from bellcrank.scalar.lookup import Constants, entry, floor, locate
 __all__ = ["Table"]
 
 
+@checked_methods
 @dataclass(frozen=True, init=False)
 class Table:
     """A function of one or two numbers through given points, for floats, arrays, and inside compiled code.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
@@ -58,6 +59,7 @@ class Named(Sequence[Number]):
         return values[0] if len(values) == 1 else values
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Sampled:
     """A Python function ``f(t, q, u)`` of time and state (arrays), called every `period` seconds and held in between.
@@ -76,6 +78,7 @@ class Sampled:
         _check(self.function, self.period)
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Traced:
     """A function ``f(t, q, u)`` written with `bellcrank.math`, compiled into the kernel.

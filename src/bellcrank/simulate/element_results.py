@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import triple
@@ -30,6 +31,7 @@ __all__ = ["ElementResults"]
 _AXES = ("x", "y", "z")
 
 
+@checked_methods
 class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its __init_subclass__
     """The part of a `Result` that is about force elements and outputs."""
 

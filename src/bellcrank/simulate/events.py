@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
@@ -66,6 +67,7 @@ class Change:
                       (*self.leave, *other.leave), self.stop or other.stop)
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Event:
     """A zero of ``function(t, q, u)``, found to the accuracy of the integration.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import xarray
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.mechanism.pickling import check_picklable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MachineRecord"]
 
 
+@checked_methods
 class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its __init_subclass__
     """Numbers over time with the machine that they are of."""
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray
 
-from bellcrank.arrays import Floats
+from bellcrank.arguments import checked_methods
+from bellcrank.arrays import Floats, one_point
 from bellcrank.errors import ModelError, StateError
 from bellcrank.lazy_names import from_above
 from bellcrank.simulate.account import energy_drift, floor_of
@@ -44,6 +45,7 @@ _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _WRENCH_UNITS = ("N m",) * 3 + ("N",) * 3
 
 
+@checked_methods
 class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_subclass__
     """States, energies and loop errors of a run over time, with names and units; everything `xarray` offers works.
 
@@ -298,10 +300,11 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         ``position`` [m], ``velocity``, ``acceleration``, ``angular_velocity``, ``angular_acceleration`` along ``axis``,
         and ``orientation``, the body's unit quaternion (w, x, y, z), continuous in time. Cost: O(n) per sample.
         """
+        point = one_point(f"kinematics of {body!r}: point", point)
         states = self._states(wrenches, "kinematics")
         system, q, u, tau, t = states[:5]
         pose = system.pose(q, body, t=t)
-        arm = (pose.rotation @ np.asarray(point, dtype=float)[:, None])[..., 0]
+        arm = pose.rotation @ point
         velocity = system.velocity(q, u, body, point, t=t)
         acceleration = states.known(system.acceleration(
             q, u, system.forward_dynamics(q, u, tau, wrenches=states.wrenches, t=t), body, point, t=t))

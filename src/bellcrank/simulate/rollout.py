@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.simulate.along_time import along_time
@@ -55,6 +56,7 @@ def rollout(system: Machine, state: Any, step: float, stepper: str = "rk4") -> R
     return Rollout(setup)
 
 
+@checked_methods
 class Rollout:
     """Many motions side by side, a few steps at a time, for learning and control: the states stay where they are
     computed, in the memory of the GPU with ``backend="cuda"``, and are read as arrays of that (CuPy's).

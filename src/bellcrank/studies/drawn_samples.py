@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, random_source
 from bellcrank.errors import ModelError
 from bellcrank.studies.random_samples import BITS, EDGE, check_draw, quantiles_of, told_distribution
 
@@ -89,7 +89,7 @@ def _sobol(columns: int, runs: int, seed: int, first: int, last: int) -> Floats:
     direction numbers of the ones in its Gray code (I. A. Antonov and V. M. Saleev 1979)."""
     from scipy.stats import qmc
 
-    engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=np.random.default_rng(seed))
+    engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=random_source(seed))
     inner = vars(engine)  # its direction numbers and the number it begins with: a test compares with the engine itself
     directions, total = (np.asarray(inner[name], dtype=np.uint64) for name in ("_sv", "_shift"))
     numbers = np.arange(first, last, dtype=np.uint64)

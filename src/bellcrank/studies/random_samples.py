@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, random_source
 from bellcrank.errors import ModelError, hint
 
 if TYPE_CHECKING:
@@ -98,18 +98,18 @@ def check_draw(what: str, distributions: Any, runs: Any, seed: Any) -> None:
 def _latin(columns: int, runs: int, seed: int) -> Floats:
     from scipy.stats import qmc
 
-    return np.asarray(qmc.LatinHypercube(columns, seed=np.random.default_rng(seed)).random(runs))
+    return np.asarray(qmc.LatinHypercube(columns, seed=random_source(seed)).random(runs))
 
 
 def _sobol(columns: int, runs: int, seed: int) -> Floats:
     from scipy.stats import qmc
 
-    engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=np.random.default_rng(seed))
+    engine = qmc.Sobol(columns, scramble=True, bits=BITS, seed=random_source(seed))
     return np.asarray(engine.random_base2(int(runs - 1).bit_length()))[:runs]
 
 
 def _plain(columns: int, runs: int, seed: int) -> Floats:
-    return np.random.default_rng(seed).random((runs, columns))
+    return random_source(seed).random((runs, columns))
 
 
 # -- distributions ------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def poses(kernels: Kernels, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Pose
         return Pose.of_arrays(np.stack([p.position for p in found], axis=-2),
                               np.stack([p.rotation for p in found], axis=-3))
     rows = kernels.run(function.name, {"q": q}, None, t)
-    rows = rows.reshape(*rows.shape[:-1], -1, 12)
+    rows = rows.reshape(*rows.shape[:-1], len(kernels.model.body_names), 12)
     return Pose.of_arrays(rows[..., 9:], rows[..., :9].reshape(*rows.shape[:-1], 3, 3))
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, Forces, by_name, flat, leading
+from bellcrank.arrays import Floats, Forces, by_name, flat, how_many, leading
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
@@ -117,8 +117,8 @@ class Configuration:
                      ) -> tuple[Floats, Floats]:
         """Random q (angles within a turn, lengths of order one, uniform orientations, small deformations) and u of
         order one."""
-        rng = rng or np.random.default_rng()
-        lead = (size,) if isinstance(size, int) else tuple(size)
+        rng = np.random.default_rng() if rng is None else rng
+        lead = tuple(how_many("random_state: size", n, 0) for n in np.atleast_1d(np.asarray(size, dtype=object)))
         q = rng.uniform(-np.pi, np.pi, (*lead, self.nq))
         if not self._simple:  # components of a normal distribution point uniformly in all directions
             q = rng.normal(size=(*lead, self.nq))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked
 from bellcrank.arrays import Floats
 from bellcrank.system.model import Model
 from bellcrank.system.state_methods import of_arrays
@@ -51,6 +52,7 @@ class MachineCoordinates:
         """q with every joint at its zero position."""
         return self.model.configuration.neutral()
 
+    @checked
     def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
                      ) -> tuple[Floats, Floats]:
         """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.pose import Pose
@@ -47,6 +48,7 @@ class Machine(MachineCoordinates):
     kernels: Kernels  #: its functions as callables
     plans: LoopPlans  #: its loops
 
+    @checked
     def __init__(self, kernels: Kernels, plans: LoopPlans | None = None) -> None:
         model, plans = kernels.model, plans or LoopPlans(kernels)
         for name, value in (("model", model), ("kernels", kernels), ("plans", plans), ("nq", model.tree.nq),
@@ -157,6 +159,7 @@ class Machine(MachineCoordinates):
         """
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
 
+    @checked
     def derivatives(self, function: str, *arguments: Any, by: Sequence[str] | str = ("q", "u"),
                     then: str | None = None, body: str | None = None, wrenches: Wrenches = None,
                     t: npt.ArrayLike = START, along: Mapping[str, npt.ArrayLike] | None = None,
@@ -310,10 +313,12 @@ class Machine(MachineCoordinates):
         return loop_errors.loop_rate_error(self.plans, q, u, t=t)
 
     # -- other machines -------------------------------------------------------------------------
+    @checked
     def with_parameters(self, **values: npt.ArrayLike) -> Self:
         """The same compiled machine with other parameter values; arrays add batch axes. Nothing is recompiled."""
         return type(self)(self.kernels.for_model(self.model.with_values(values)))
 
+    @checked
     def release(self, *names: str) -> Self:
         """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
         constraints, by name. q and u keep their meaning, so that states can be handed over. What was let go is
@@ -326,6 +331,7 @@ class Machine(MachineCoordinates):
         """
         return type(self)(Kernels(variants.released(self.model, names), self.kernels.maker)) if names else self
 
+    @checked
     def attach(self, *names: str, at: State | npt.ArrayLike, t: float | None = None) -> Self:
         """The same machine with joints or constraints closed that are open, and frames that are defined at closing
         where they lie in the position `at` (a `State`, or q). q and u keep their meaning. Nothing is compiled for a set
@@ -340,6 +346,7 @@ class Machine(MachineCoordinates):
         """
         return attached(self, names, at, t)
 
+    @checked
     def lock(self, *names: str) -> Self:
         """The same machine with joints, or single coordinates (``joint.coordinate``), that stay where they are: their
         speeds are zero, their coordinates what q says. q and u keep their meaning, so that states can be handed over;

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked
 from bellcrank.arrays import check_time
 from bellcrank.errors import StateError
 from bellcrank.formulations.common.body_kinetics import AT_BODY
@@ -94,12 +95,14 @@ def of_motion(door: str = "", body: bool = False) -> Callable[
 
 def of_arrays(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
     """For a method that no `State` can be given to: arrays of a device are copied, and results go there."""
+    safe = checked(method)
+
     @wraps(method)
-    def called(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        elsewhere = foreign_to(self.kernels)
+    def called(system: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        elsewhere = foreign_to(system.kernels)
         if elsewhere is None:
-            return method(self, *args, **kwargs)
-        found: R = on_copies(elsewhere, partial(method, self), args, kwargs)
+            return safe(system, *args, **kwargs)
+        found: R = on_copies(elsewhere, partial(method, system), args, kwargs)
         return found
 
     return cast("Callable[Concatenate[Any, P], R]", called)
@@ -112,7 +115,7 @@ _Ask = Callable[[Any, tuple[Any, ...]], Any]
 
 def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Callable[..., Any]:
     """The method, with a `State` for its first `count` arguments if one is given, and through its door if that fits."""
-    parameters = signature(method).parameters.values()
+    parameters, safe = signature(method).parameters.values(), checked(method)
     names = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD][1:]  # behind self
     ask = _asks_nobody if not door else _asks_of_pose if door == "pose" else \
         _asks_of_body(door, names.index("body")) if body else _asks(door)
@@ -139,13 +142,13 @@ def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Ca
         elsewhere = foreign_to(self.kernels)
         if elsewhere is not None:
             return on_copies(elsewhere, partial(method, self), args, kwargs)
-        return method(self, *args, **kwargs)
+        return safe(self, *args, **kwargs)
 
     @wraps(method)
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and (found := ask(self, args)) is not None:
+    def called(system: Any, *args: Any, **kwargs: Any) -> Any:  # a function of a system may be called by this name
+        if not kwargs and (found := ask(system, args)) is not None:
             return found
-        return general(self, args, kwargs)
+        return general(system, args, kwargs)
 
     return _pose_first(called) if door == "pose" else called
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from bellcrank.arguments import must_be
 from bellcrank.compiled.system import System
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.common.atomic import write_text
@@ -58,12 +59,12 @@ def export_c(system: System, functions: Sequence[str], folder: str | os.PathLike
     >>> files.header.name, files.source.name
     ('pendulum.h', 'pendulum.c')
     """
-    if not isinstance(system, System):
-        raise ModelError(f"export_c needs a compiled System, got {type(system).__name__}: compile the mechanism first")
+    must_be("export_c: system", "System", system)
     if scalar not in ("double", "float"):
         raise ModelError(f"export_c: scalar {scalar!r} must be 'double' or 'float'")
     if isinstance(functions, str):
         raise ModelError(f"export_c: give a sequence of function names, not the text {functions!r}")
+    functions = list(functions)
     for function in functions:
         check_function(system, function)
     if stepper is not None:

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import BellcrankWarning, ModelError, hint
 from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.contact.contact_bristles import BendRate, BristleContact, bend_names
@@ -37,6 +38,7 @@ _EXPONENTS = (1.0, 1.5, 2.0)
 _EVERY_GROUP = (2**31 - 1, 2**31 - 1)
 
 
+@checked_methods
 class TouchingBodies(ShapedBodies):
     """Which shapes of a `Mechanism` may touch."""
 
@@ -296,7 +298,7 @@ class TouchingBodies(ShapedBodies):
                 and not isinstance(b.inertia.mass, Scalar) and not b.inertia.mass}
 
     def _shapes_in(self, some: str | Iterable[str | Body | PlacedShape]) -> list[PlacedShape]:
-        if some == "all":
+        if isinstance(some, str) and some == "all":
             found = [s for s in self._shapes.values() if s.role == "collision"]
             if not found:
                 raise ModelError(f"contacts: no body of {self.name!r} has a shape of the role 'collision'; add some "

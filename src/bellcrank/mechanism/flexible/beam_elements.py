@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
@@ -26,6 +27,7 @@ __all__ = ["BeamElements", "BeamSection"]
 _AT, _WEIGHT = np.polynomial.legendre.leggauss(6)
 
 
+@checked_methods
 @dataclass(frozen=True)
 class BeamSection:
     """Stiffnesses and masses of a beam's cross section, whose principal axes are y and z.

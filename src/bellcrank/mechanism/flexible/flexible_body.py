@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.flexible.beam_elements import BeamSection
@@ -34,6 +35,7 @@ __all__ = ["FlexibleBody"]
 _RIGID = 1e-9
 
 
+@checked_methods
 @dataclass(frozen=True, eq=False)
 class FlexibleBody:
     """What `Mechanism.add_body` takes for a body that deforms.

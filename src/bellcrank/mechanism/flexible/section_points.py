@@ -18,12 +18,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bellcrank.arguments import checked_methods
+
 __all__ = ["SectionPoint", "rectangle_points", "round_points"]
 
 #: 1 - 1/9 + 1/25 - 1/49 + ...
 _CATALAN = 0.915965594177219
 
 
+@checked_methods
 @dataclass(frozen=True)
 class SectionPoint:
     """A point of a cross section, whose axes y and z are the principal ones through its centroid."""

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.geometry.colors import to_color
@@ -21,6 +22,7 @@ __all__ = ["ShapedBodies"]
 _HERE = Pose()
 
 
+@checked_methods
 class ShapedBodies:
     """What the bodies of a `Mechanism` look like and collide with."""
 

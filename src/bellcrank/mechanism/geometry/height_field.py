@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.geometry.solids import Bounds
 from bellcrank.mechanism.table import Table
@@ -15,6 +16,7 @@ from bellcrank.mechanism.table import Table
 __all__ = ["HeightField"]
 
 
+@checked_methods
 @dataclass(frozen=True, init=False)
 class HeightField:
     """Ground of the heights `heights[i][j]` [m] along z at the places ``x[i]``, ``y[j]`` [m] of its frame, solid below.

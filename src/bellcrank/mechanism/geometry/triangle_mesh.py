@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError, ModelError
 from bellcrank.mechanism.geometry.mesh_files import FORMATS, Triangles, read_triangles
@@ -17,6 +18,7 @@ from bellcrank.mechanism.geometry.mesh_files import FORMATS, Triangles, read_tri
 __all__ = ["Mesh"]
 
 
+@checked_methods
 class Mesh:
     """Triangles: `vertices` (n, 3) [m], and `faces` (m, 3), three numbers of vertices each, counterclockwise seen from
     outside. `colors` (m, 4), if given, are those of the faces: red, green, blue, opacity in 0..1.
