@@ -39,6 +39,8 @@ __all__ = ["equilibrium"]
 _LONGEST = 0.5
 #: eigenvalues of the stiffness below this, relative to the largest, are none
 _NEUTRAL = 1e-9
+#: parts of a step at which hills are looked for, rising: thin ones at its beginning, others all along
+_PARTS = np.union1d(2.0 ** -np.arange(4.0, 24.0), np.linspace(0.0, 1.0, 17)[1:])
 
 
 def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None, *,
@@ -200,8 +202,10 @@ def _moved(chart: Chart, z: Floats) -> Floats:
 
 
 def _along(balance: RestingForces, chart: Chart, g: Floats, p: Floats) -> Floats:
-    """A step along p that does not go far beyond the lowest point, judged by slopes."""
+    """A step along p that does not go far beyond the lowest point, judged by slopes, nor beyond a hill on the way to
+    it, as a stop is that the machine would have to go through."""
     before = float(p @ g)
+    p, before = _before_hills(balance, chart, p, before)
     for _ in range(40):
         q, left = chart.positions((p * chart.sizes)[None], iterations=10)  # steps that are short enough need few
         if left[0] < CLOSED:
@@ -213,6 +217,24 @@ def _along(balance: RestingForces, chart: Chart, g: Floats, p: Floats) -> Floats
         else:
             p, before = 0.5 * p, 0.5 * before
     raise balance.failure(chart, g, "the machine cannot move towards balance")
+
+
+def _before_hills(balance: RestingForces, chart: Chart, p: Floats, before: float) -> tuple[Floats, float]:
+    """The part of a step before the slope along it rises above what it began with: all of it where it goes down, or as
+    steeply up as it went down, all the way. Looked at halfway first, and at many places where that tells of one."""
+    half, end = _slopes_along(balance, chart, p, np.array([0.5, 1.0]))
+    if abs(half - 0.5 * before) <= 0.25 * abs(before) and end <= 0.5 * abs(before):  # about as straight as foreseen
+        return p, before
+    slopes = _slopes_along(balance, chart, p, _PARTS)
+    hills = np.flatnonzero(slopes > 0.5 * abs(before))
+    part = float(_PARTS[hills[0]]) if len(hills) else 1.0
+    return p * part, before * part
+
+
+def _slopes_along(balance: RestingForces, chart: Chart, p: Floats, parts: Floats) -> Floats:
+    """p . g at parts of a step; not a number where loops do not close."""
+    q, left = chart.positions(np.outer(parts, p * chart.sizes), iterations=10)
+    return np.where(left < CLOSED, balance.slope(chart, q) @ p, np.nan)
 
 
 def _newton(balance: RestingForces, q: Floats, iterations: int) -> Floats:

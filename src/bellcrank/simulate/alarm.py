@@ -83,7 +83,7 @@ class Alarm:
         return (run.equations if isinstance(run, FixedRun) else run.rhs).system.nq
 
     def _give_up(self, run: FixedRun | ReferenceRun, state: int, t: float, speed: float, y: Floats) -> None:
-        reason = (f"at t = {t:.6g} s speeds have grown to {speed:.3g} (rad/s, or lengths of the machine a second), "
-                  f"and half the step gives others: the step of {self._step:g} s is too long for so fast or stiff a motion; take smaller steps, stepper='radau' or "
-                  "one that adapts its steps")
+        reason = (f"at t = {t:.6g} s speeds have grown to {speed:.3g} (rad/s, or lengths of the machine a second), and "
+                  f"half the step gives others: the step of {self._step:g} s is too long for so fast or stiff a motion; "
+                  "take smaller steps, stepper='radau' or one that adapts its steps")
         run.give_up(Failure(state, t, reason, diverged=True), y.copy())
