@@ -200,3 +200,25 @@ def test_machines_that_differ_in_parameters_share_derivatives() -> None:
     system = bc.compile(bc.load("four_bar"), backend="numpy")
     first, second = (bc.analyze.equilibrium(system.with_parameters(), {"A": 0.5}) for _ in range(2))
     assert (first.q == second.q).all()
+
+
+@pytest.mark.parametrize(("angle", "stiffness"), [(0.2, 1e7), (0.2, 1e9), (0.05, 1e9)])
+def test_pressed_against_a_stop_that_is_just_touched(angle: float, stiffness: float) -> None:
+    """A torque presses a slider-crank's piston against its stop: it gives by less than a micrometre up to some, and the
+    search does not go through it."""
+    r, rod = 0.1, 0.3
+    reach = np.sqrt(rod**2 - (r * np.sin(angle)) ** 2)
+    m = bc.Mechanism("press", gravity=(0, 0, 0))
+    for name, mass, inertia in (("crank", 1.0, 0.02), ("rod", 0.5, 0.004), ("piston", 2.0, 0.01)):
+        m.add_body(name, bc.Inertia(mass, (0, 0, 0), inertia))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "rod", bc.Pose((r, 0, 0)))
+    m.add_joint("C", bc.Revolute("z"), "rod", "piston", bc.Pose((rod, 0, 0)))
+    m.add_joint("S", bc.Prismatic("x"), m.ground, "piston")
+    m.add_limit("stop", "S", upper=float(r * np.cos(angle) + reach), stiffness=stiffness)
+    system = bc.compile(m, backend="numpy")
+    start = system.assemble(q={"A": angle}, guess={"A": angle, "B": -1.3 * angle, "C": 0.3 * angle})
+    rest = bc.analyze.equilibrium(system, start, tau={"A": -3.0})
+    slope = r * np.sin(rest.q[0]) * (1.0 + r * np.cos(rest.q[0]) / np.sqrt(rod**2 - (r * np.sin(rest.q[0])) ** 2))
+    assert system.element_forces(rest)["stop"].force == pytest.approx(-3.0 / slope, rel=1e-9)
+    assert abs(rest.q[0] - angle) < 2e-3

@@ -42,7 +42,7 @@ class BellcrankWarning(UserWarning):
 
 
 class BranchWarning(BellcrankWarning):
-    """Loops were closed on another assembly branch than that of the guess."""
+    """Loops were closed on another assembly branch than that of the guess, or the branch ended too early."""
 
 
 class SlowWarning(BellcrankWarning):

@@ -35,14 +35,16 @@ def branches(system: System, q: State | Values = None, *, tries: int = 60, guess
     if plans.tree.looped:
         one_machine(plans, "branches")
     start = held.put(guessed)
-    shakes = 1.5 * random_source(seed).normal(size=(how_many("branches: tries", tries), nu))
+    usual = plans.tree.speed_sizes
+    shakes = 1.5 * random_source(seed).normal(size=(how_many("branches: tries", tries), nu)) * usual
     shakes[:1] = 0.0
     starts = plans.configuration.integrate(start, np.where(held.mask, 0.0, shakes))
-    positions, sizes = plans.closer.close(starts, Target(held.mask, np.ones(nu), held.extra), t)
+    positions, sizes = plans.closer.close(starts, Target(held.mask, 1.0 / usual, held.extra), t)
     found: list[Floats] = []
     for position in positions[sizes < CLOSED]:
         if not any(same_position(plans, position, other) for other in found) \
                 and not plans.closer.flipped(position, t):
             found.append(position)
-    found.sort(key=lambda x: float(np.linalg.norm(without_turns(plans, plans.configuration.difference(start, x)))))
+    found.sort(key=lambda x: float(np.linalg.norm(
+        without_turns(plans, plans.configuration.difference(start, x)) / usual)))
     return [State(*with_laws(plans, x, np.zeros(nu), t), float(t)) for x in found]

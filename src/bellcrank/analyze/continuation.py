@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bellcrank.analyze.minimal import GivenSpeeds
 from bellcrank.arrays import Floats
 from bellcrank.loops.tolerances import CONTRACTION, WALKED
-from bellcrank.loops.walking import DeadPointError, Walker, small_moves
+from bellcrank.loops.walking import DeadPointError, Walker
 
 __all__ = ["DeadPointError", "Follower"]
 
@@ -23,14 +23,14 @@ _NEWTON = 8
 
 
 class Follower(Walker):
-    """Follows positions; `put` sets the driven coordinates of q for a parameter, `clock` gives the time; q is
-    where the way begins."""
+    """Follows positions; `put` sets the driven coordinates of q for a parameter, of which `unit` is an ordinary change;
+    `clock` gives the time."""
 
     def __init__(self, closer: GivenSpeeds, put: Callable[[Floats, float], Floats], clock: Callable[[float], float],
-                 q: Floats, *, resolution: float) -> None:
+                 *, resolution: float, unit: float = 1.0) -> None:
         system = closer.system
-        lengths = small_moves(system.speed_names, system.plans.loops.poses(q, 0.0)[1])
-        super().__init__(system.integrate, system.normalize, system.difference, resolution=resolution, lengths=lengths)
+        super().__init__(system.integrate, system.normalize, system.difference, resolution=resolution,
+                         lengths=system.model.tree.speed_sizes, unit=unit)
         self.closer, self._put, self.clock = closer, put, clock
 
     def put(self, q: Floats, at: float) -> Floats:

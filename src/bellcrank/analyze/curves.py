@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from bellcrank.analyze.continuation import DeadPointError, Follower
 from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
-from bellcrank.errors import ModelError, StateError
+from bellcrank.errors import BranchWarning, ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import same_position
@@ -73,8 +74,9 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     `guess` is a state, an array or a mapping {joint: value} to start from, as in `assemble`; it holds nothing. `joint`
     is a joint with one coordinate, or "joint.coordinate". `values` are the values it takes, in order; without
     them a hinge turns once, from where the guess has it, and if it cannot, both ways to its dead points, `samples`
-    values in all. `hold` names joints that keep still, for machines with more freedom. Dead points are found to about
-    1e-9 of the joint's range. Cost: a few closings per sample.
+    values in all. `hold` names joints that keep still, for machines with more freedom. Toggle positions are found to
+    about 1e-9 of the joint's range. If one ends the branch before the last of the `values`, the curve has the values
+    reached, and a `BranchWarning` names the place and the joint. Cost: a few closings per sample.
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -114,10 +116,21 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
                          f"{closer.advice}")
     walk = _Walk(system, closer, place, t, start)
     way = walk.turn(samples) if wanted is None else walk.along(wanted)
+    if wanted is not None and len(way.values) < len(wanted):
+        _warn_of_end(system, joint, wanted, way)
     q, _ = closer.close(np.array(way.q).reshape(-1, system.nq), t)
     at = system.pose(q, body, t=t)
     points = at.position + (at.rotation @ np.asarray(point, dtype=float)[:, None])[..., 0]
     return Curve(joint, body, np.array(way.values), points, q, way.closed, way.limits, way.stuck)
+
+
+def _warn_of_end(system: System, joint: str, values: Floats, way: _Found) -> None:
+    """Say where the branch ended before all values were reached."""
+    side = 0 if way.limits[0] is not None else 1
+    warnings.warn(f"coupler_curve: joint {joint!r} of {system.model.name!r} cannot go beyond {way.limits[side]:.9g} on "
+                  f"the way to {values[len(way.values)]:.6g}: joint {way.stuck[side]!r} reaches a toggle (singular) "
+                  f"position there; the curve has {len(way.values)} of {len(values)} values. Ask for values on one "
+                  "side of it", BranchWarning, stacklevel=3)
 
 
 @dataclass
@@ -141,7 +154,8 @@ class _Walk:
         return q
 
     def _go(self, values: Floats) -> tuple[list[float], list[Floats], DeadPointError | None]:
-        follower = Follower(self.closer, self._put, lambda _: self.t, self.start, resolution=1e-10)
+        unit = float(self.system.model.tree.coordinate_sizes[self.place])
+        follower = Follower(self.closer, self._put, lambda _: self.t, resolution=1e-10, unit=unit)
         q, here = self.start, float(self.start[self.place])
         done: list[float] = []
         places: list[Floats] = []
@@ -256,7 +270,7 @@ def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, p
                ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Close every sample, those that fail again from neighbours that did not."""
     q, left = closer.close(q, t)
-    good = left < CLOSED
+    good, sizes = left < CLOSED, system.model.tree.coordinate_sizes[places]
     for i in np.flatnonzero(good):
         good[i] = not system.plans.closer.flipped(q[i], t)
     for _ in range(3):
@@ -264,7 +278,7 @@ def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, p
         if not len(bad) or not good.any():
             break
         known = np.flatnonzero(good)
-        apart = ((values[bad][:, None, :] - values[known][None, :, :]) ** 2).sum(axis=-1)
+        apart = (((values[bad][:, None, :] - values[known][None, :, :]) / sizes) ** 2).sum(axis=-1)
         trial = q[known[np.argmin(apart, axis=1)]].copy()
         trial[:, places] = values[bad]
         trial, left = closer.close(trial, t)

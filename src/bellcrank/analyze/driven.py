@@ -73,7 +73,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     closer = GivenSpeeds(system, laws.entries)
     q0 = _first(system, laws, float(samples[0]), guess)
     _check_determined(system, closer, q0, float(samples[0]), motion)
-    follower = Follower(closer, laws.put, float, q0, resolution=1e-12)
+    follower = Follower(closer, laws.put, float, resolution=1e-12)
     try:
         rows = _followed(follower, laws, samples, q0)
     except DeadPointError as stop:
@@ -114,7 +114,7 @@ def _followed(follower: Follower, laws: _Laws, times: Floats, q0: Floats) -> Flo
         if not good[(inner > a) & (inner < b)].all():
             end = found[b].copy()
             _one_by_one(follower, times, found, a + 1, b + 1)
-            if np.abs(follower.difference(end, found[b])).max() > SAME:  # the walk of sixteen took another way
+            if follower.length(follower.difference(end, found[b])) > SAME:  # the walk of sixteen took another way
                 _one_by_one(follower, times, found, b + 1, len(times))
                 break
     return found
@@ -219,7 +219,7 @@ def _first(system: System, laws: _Laws, t: float,
     mask[laws.entries] = True
     places = laws.places
     held = Held(mask, tuple(places), laws.put(start, t)[places], (), closing_near(system.plans, guess))
-    return on_branch(system.plans, start, held, np.ones(system.nu), t, "drive")[0]
+    return on_branch(system.plans, start, held, 1.0 / system.model.configuration.usual, t, "drive")[0]
 
 
 def _check_determined(system: System, closer: GivenSpeeds, q: Floats, t: float, motion: Mapping[str, Motion]) -> None:

@@ -28,7 +28,6 @@ from bellcrank.analyze.minimal import (
     driven_entries,
     force_arrays,
     independent_names,
-    length_scale,
     state_entries,
 )
 from bellcrank.analyze.model_ports import Flow, ModelInputs, ModelOutputs, Outputs
@@ -37,7 +36,6 @@ from bellcrank.arrays import Floats, flat
 from bellcrank.errors import ModelError, NotYetError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
-from bellcrank.simulate.fields import layout_of
 from bellcrank.system.state_slopes import forward_slopes_at
 
 if TYPE_CHECKING:
@@ -298,13 +296,11 @@ def _by_differences(flow: Flow, drives: ModelInputs) -> tuple[Floats, Floats, Fl
     """The same by extrapolated differences."""
     system, chart, trim = flow.system, flow.chart, flow.trim
     k, labels = len(chart.independent), chart.labels
-    lengths = length_scale(system, trim.q, trim.t)
-    units = layout_of(system, ()).speed_units
-    quick = np.array([1.0 if units[v] == "rad/s" else lengths for v in chart.placed])
+    quick = system.model.tree.speed_sizes[list(chart.placed)]
     by_place, place_error = derivative(flow.displaced, 0.1 * quick, flow.groups, levels=12, names=labels)
     rates, _ = derivative(flow.following, 0.1 * quick, [slice(0, system.nu)], levels=12, names=labels) \
         if len(quick) > k else (np.zeros((system.nu, k)), 0.0)
-    quick = quick[:k] * np.maximum(1.0, np.abs(trim.u[list(chart.independent)]))
+    quick = np.maximum(quick[:k], np.abs(trim.u[list(chart.independent)]))
     by_speed, speed_error = derivative(flow.quickened, quick, flow.groups, levels=16, names=labels[:k])
     error = _relative((by_place, place_error), (by_speed, speed_error), groups=flow.groups)
     return by_place, by_speed, drives.response(flow), rates, error

@@ -25,7 +25,7 @@ _NONE, _RANK = 1e-6, 1e-9
 def open_rows(system: System, q: Floats) -> tuple[int, ...]:
     """Constraints whose loads are not determined at a closed position: those that take part in loads which balance each
     other, J^T lambda = 0. Cost: O(m^2 nu) for m constraints."""
-    rows = np.asarray(loop_jacobian(system.plans, q))
+    rows = np.asarray(loop_jacobian(system.plans, q)) * system.model.tree.speed_sizes  # angles and lengths alike
     if not rows.size or len(rows) > MOST:
         return ()
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)

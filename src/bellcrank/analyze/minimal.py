@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
 __all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entries", "force_arrays",
-           "independent_names", "independent_speeds", "length_scale", "speed_labels", "state_entries", "with_laws"]
+           "independent_names", "independent_speeds", "speed_labels", "state_entries", "with_laws"]
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
@@ -49,7 +49,7 @@ class GivenSpeeds:
         self.system, self.slipping = system, slipping
         mask = system.model.prescribed_mask()
         mask[list(given)] = True
-        self.target = Target(mask, np.ones(system.nu))
+        self.target = Target(mask, 1.0 / system.model.tree.speed_sizes)
         self.solved = self.target.free  #: speeds that the loops must determine
 
     @property
@@ -94,7 +94,8 @@ class GivenSpeeds:
         u, s, vt, _ = self.system.plans.closer.factors(q, t, self.target, speeds=not self.slipping)
         kept = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
         gain = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-        return np.asarray((np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2))
+        shares = (np.swapaxes(vt, -1, -2) * gain[..., None, :]) @ np.swapaxes(u, -1, -2)
+        return np.asarray(shares / self.target.weights[self.solved, None] / self.system.plans.loops.row_sizes)
 
     def speeds(self, q: Floats, u: Floats, t: npt.ArrayLike = 0.0) -> Floats:
         """Speeds that keep the loops closed, those given as in u."""
@@ -162,6 +163,15 @@ class Chart:
         """What all speeds move when those of `placed` do, shape (..., nu, p)."""
         return self.places.basis(q, self.placed, self.t)
 
+    @property
+    def sizes(self) -> Floats:
+        """An ordinary change of every coordinate, (k,)."""
+        return self.system.model.tree.speed_sizes[list(self.independent)]
+
+    def step_length(self, q: Floats, z: Floats) -> float:
+        """How far a step moves the coordinates of all joints, in radians and lengths of the machine."""
+        return float(self.system.plans.loops.step_length(self.basis(q) @ z))
+
     def basis(self, q: Floats) -> Floats:
         """N with u = N v for what is not prescribed, shape (..., nu, k)."""
         return self.closer.basis(q, self.independent, self.t)
@@ -184,8 +194,9 @@ class _Allowed:
     def __init__(self, system: System, q: Floats, t: float, held: Sequence[int], slipping: bool = False) -> None:
         loops, self.free = system.plans.loops, _free(system, held)
         entries = loops.position_entries(q, t) if slipping else loops.linearized(q, t)[1]
-        _, basis, kept = null_space(loops.dense(entries)[:, self.free])
-        self.basis = basis[:, ~kept]
+        sizes = system.model.tree.speed_sizes[self.free]
+        _, basis, kept = null_space(loops.dense(entries)[:, self.free], loops.row_sizes, sizes)
+        self.basis = basis[:, ~kept] / sizes[:, None]
         self.ways = self.basis.shape[1]
         self._place = {v: i for i, v in enumerate(self.free)}
 
@@ -358,11 +369,12 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
     check_finite(what, "u", speed, system.speed_names)
     when = one_time(t if t is not None else state[2] if len(state) > 2 else 0.0)
     if system.model.tree.looped:
-        gap = float(np.abs(system.loop_error(position, t=when)).max(initial=0.0))
-        rate = float(np.abs(system.loop_rate_error(position, speed, t=when)).max(initial=0.0))
-        if gap > 0.1 * OPEN or rate > OPEN * (1.0 + float(np.abs(speed).max(initial=0.0))):
-            raise StateError(f"{what}: the loops of {system.model.name!r} are open by {gap:.3g} (rate {rate:.3g}); "
-                             "use assemble() or project()")
+        gap, rate = system.loop_error(position, t=when), system.loop_rate_error(position, speed, t=when)
+        share, drift = (float(np.abs(system.plans.loops.shares(x)).max(initial=0.0)) for x in (gap, rate))
+        fast = float(np.abs(speed / system.model.tree.speed_sizes).max(initial=0.0))
+        if share > 0.1 * OPEN or drift > OPEN * (1.0 + fast):
+            raise StateError(f"{what}: the loops of {system.model.name!r} are open by {np.abs(gap).max():.3g} (rate "
+                             f"{np.abs(rate).max():.3g}); use assemble() or project()")
     return State(*with_laws(system, system.normalize(position), speed.copy(), when), when)
 
 
@@ -376,10 +388,3 @@ def driven_entries(system: System, keys: Iterable[str], what: str) -> list[int]:
             raise ModelError(f"{what}: joint {key!r} follows a prescribed motion already")
         out += entries
     return list(dict.fromkeys(out))
-
-
-def length_scale(system: System, q: Floats, t: float) -> float:
-    """A length typical of the machine in one position [m], at most 1."""
-    points = np.array([system.pose(q, b, t=t).position for b in system.body_names] + [system.center_of_mass(q, t=t)])
-    spread = float(np.abs(points - points.mean(axis=0)).max(initial=0.0))
-    return min(1.0, spread) if spread > 1e-9 else 1.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bellcrank.analyze.minimal import Chart, length_scale, speed_labels, with_laws
+from bellcrank.analyze.minimal import Chart, speed_labels, with_laws
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
@@ -40,14 +40,14 @@ class RestingForces:
             raise SingularError(f"equilibrium: the search came to a singular position; {error}") from None
 
     def slope(self, chart: Chart, q: Floats) -> Floats:
-        """g in the chart's coordinates, shape (..., k)."""
+        """g in the chart's coordinates, each by its size, so that forces and torques are alike [J]; shape (..., k)."""
         need = self.bias(q) - self.drive(q)
-        return np.asarray((np.swapaxes(chart.basis(q), -1, -2) @ need[..., None])[..., 0])
+        return np.asarray((np.swapaxes(chart.basis(q), -1, -2) @ need[..., None])[..., 0] * chart.sizes)
 
     def size(self, chart: Chart, q: Floats) -> float:
         """The size of the forces that balance each other, as far as it can be seen."""
         need = np.abs(self.bias(q)) + np.abs(self.drive(q))
-        return float((np.abs(chart.basis(q)).T @ need).max(initial=0.0))
+        return float((np.abs(chart.basis(q)).T @ need * chart.sizes).max(initial=0.0))
 
     def bias(self, q: Floats) -> Floats:
         """Joint forces that the loads need, at rest."""
@@ -58,11 +58,11 @@ class RestingForces:
         return actuator_forces(self.system.plans, q, self.speeds, self.tau, t=self.t)
 
     def stiffness(self, chart: Chart) -> Floats:
-        """dg/dz at the chart's origin."""
+        """dg/dz at the chart's origin, coordinates by their sizes [J]."""
         try:
-            return self._exact_stiffness(chart)
+            return self._exact_stiffness(chart) * np.outer(chart.sizes, chart.sizes)
         except NotYetError:  # large machines, whose code is rolled into loops
-            return self._stiffness_by_differences(chart)
+            return self._stiffness_by_differences(chart) * chart.sizes
 
     def _exact_stiffness(self, chart: Chart) -> Floats:
         return np.asarray((self.rates(chart) @ chart.basis(chart.q)).T)
@@ -81,8 +81,8 @@ class RestingForces:
     def _stiffness_by_differences(self, chart: Chart) -> Floats:
         """The same by central differences."""
         k = len(chart.independent)
-        h = 1e-5 * length_scale(self.system, chart.q, self.t)
-        q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))
+        h = 1e-5 * self.system.model.tree.speed_sizes[list(chart.independent)]
+        q, _ = chart.positions(np.concatenate([np.diag(h), -np.diag(h)]))
         g = self.slope(chart, q)
         return np.asarray((g[:k] - g[k:]).T / (2.0 * h))
 
@@ -92,9 +92,8 @@ class RestingForces:
         u = self.speeds
         if system.model.tree.looped and system.model.tree.rheonomic:
             pull = loop_acceleration_error(system.plans, q, u, np.zeros(system.nu), t=self.t)
-            moving = max(float(np.abs(system.loop_rate_error(q, u, t=self.t)).max(initial=0.0)),
-                         float(np.abs(pull).max(initial=0.0)))
-            if moving > 1e-8:
+            drift = system.loop_rate_error(q, u, t=self.t)
+            if max(float(np.abs(system.plans.loops.shares(x)).max(initial=0.0)) for x in (drift, pull)) > 1e-8:
                 names = [r.name for r in system.model.configuration.records if r.prescribed is not None]
                 names += [c.name for c in system.model.tree.closures if c.timed]
                 raise StateError(f"equilibrium: prescribed motions ({', '.join(names)}) move the loops at "
@@ -103,7 +102,7 @@ class RestingForces:
 
     def failure(self, chart: Chart, g: Floats, why: str) -> StateError:
         labels = speed_labels(self.system)
-        worst = sorted(zip(np.abs(g).tolist(), chart.independent, strict=True), reverse=True)[:4]
+        worst = sorted(zip(np.abs(g / chart.sizes).tolist(), chart.independent, strict=True), reverse=True)[:4]
         shown = ", ".join(f"{labels[v]!r} by {size:.3g}" for size, v in worst)
         return StateError(f"equilibrium of {self.system.model.name!r}: {why}; forces are out of balance at {shown} "
                           "(N or N m). Start from a better guess, hold more joints, or add what supports the machine")

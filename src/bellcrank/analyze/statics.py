@@ -35,10 +35,12 @@ if TYPE_CHECKING:
 
 __all__ = ["equilibrium"]
 
-#: a step of Newton's method in radians and metres
+#: a step of Newton's method in radians and lengths of the machine
 _LONGEST = 0.5
 #: eigenvalues of the stiffness below this, relative to the largest, are none
 _NEUTRAL = 1e-9
+#: parts of a step at which hills are looked for, rising: thin ones at its beginning, others all along
+_PARTS = np.union1d(2.0 ** -np.arange(4.0, 24.0), np.linspace(0.0, 1.0, 17)[1:])
 
 
 def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None, *,
@@ -150,7 +152,7 @@ def _descend(balance: RestingForces, q: Floats, iterations: int) -> Floats:
         g = balance.slope(chart, q)
         largest = max(largest, balance.size(chart, q))
         p, kick, stiffest = _downhill(balance, chart, g, largest)
-        longest = float(np.abs(chart.basis(q) @ p).max(initial=0.0))
+        longest = chart.step_length(q, p * chart.sizes)
         quiet = float(np.abs(g).max()) <= 1e-14 * (largest + stiffest)
         if quiet or longest <= 1e-9:
             if kick is not None:  # at rest, but not stable: fall
@@ -174,7 +176,7 @@ def _downhill(balance: RestingForces, chart: Chart, g: Floats, largest: float) -
     from scipy.linalg import eigh
 
     k = balance.stiffness(chart)
-    basis = chart.basis(chart.q)
+    basis = chart.basis(chart.q) * chart.sizes
     mass = basis.T @ balance.system.mass_matrix(chart.q, t=balance.t) @ basis
     values, vectors = eigh(0.5 * (k + k.T), mass)
     scale = float(np.abs(values).max())
@@ -187,24 +189,25 @@ def _downhill(balance: RestingForces, chart: Chart, g: Floats, largest: float) -
         p = -np.linalg.solve(k, g)  # forces without potential: Newton's own step
     kick = None
     if values[0] < -1e-7 * scale:
-        tangent = basis @ vectors[:, 0]
-        kick = vectors[:, 0] / max(float(np.abs(tangent).max()), 1e-300)
+        kick = vectors[:, 0] / max(chart.step_length(chart.q, vectors[:, 0] * chart.sizes), 1e-300)
     return p, kick, float(np.abs(k).max())
 
 
 def _moved(chart: Chart, z: Floats) -> Floats:
-    q, left = chart.positions(z[None])
+    q, left = chart.positions((z * chart.sizes)[None])
     if left[0] > CLOSED:
         raise AssemblyError(f"equilibrium of {chart.system.model.name!r}: the loops do not close on the way (open by "
-                            f"{left[0]:.3g}); start from a better guess")
+                            f"{left[0]:.3g} of the machine's size); start from a better guess")
     return np.asarray(q[0])
 
 
 def _along(balance: RestingForces, chart: Chart, g: Floats, p: Floats) -> Floats:
-    """A step along p that does not go far beyond the lowest point, judged by slopes."""
+    """A step along p that does not go far beyond the lowest point, judged by slopes, nor beyond a hill on the way to
+    it, as a stop is that the machine would have to go through."""
     before = float(p @ g)
+    p, before = _before_hills(balance, chart, p, before)
     for _ in range(40):
-        q, left = chart.positions(p[None], iterations=10)  # steps that are short enough need few
+        q, left = chart.positions((p * chart.sizes)[None], iterations=10)  # steps that are short enough need few
         if left[0] < CLOSED:
             after = float(p @ balance.slope(chart, q[0]))
             if after <= 0.5 * abs(before):
@@ -214,6 +217,24 @@ def _along(balance: RestingForces, chart: Chart, g: Floats, p: Floats) -> Floats
         else:
             p, before = 0.5 * p, 0.5 * before
     raise balance.failure(chart, g, "the machine cannot move towards balance")
+
+
+def _before_hills(balance: RestingForces, chart: Chart, p: Floats, before: float) -> tuple[Floats, float]:
+    """The part of a step before the slope along it rises above what it began with: all of it where it goes down, or as
+    steeply up as it went down, all the way. Looked at halfway first, and at many places where that tells of one."""
+    half, end = _slopes_along(balance, chart, p, np.array([0.5, 1.0]))
+    if abs(half - 0.5 * before) <= 0.25 * abs(before) and end <= 0.5 * abs(before):  # about as straight as foreseen
+        return p, before
+    slopes = _slopes_along(balance, chart, p, _PARTS)
+    hills = np.flatnonzero(slopes > 0.5 * abs(before))
+    part = float(_PARTS[hills[0]]) if len(hills) else 1.0
+    return p * part, before * part
+
+
+def _slopes_along(balance: RestingForces, chart: Chart, p: Floats, parts: Floats) -> Floats:
+    """p . g at parts of a step; not a number where loops do not close."""
+    q, left = chart.positions(np.outer(parts, p * chart.sizes), iterations=10)
+    return np.where(left < CLOSED, balance.slope(chart, q) @ p, np.nan)
 
 
 def _newton(balance: RestingForces, q: Floats, iterations: int) -> Floats:
@@ -230,11 +251,11 @@ def _newton(balance: RestingForces, q: Floats, iterations: int) -> Floats:
         u, s, vt = np.linalg.svd(k)
         gain = s / np.maximum(s * s + (damping * scale) ** 2, (1e-12 * scale) ** 2 + 1e-300)
         p = -(vt.T * gain) @ (u.T @ g)
-        longest = float(np.abs(chart.basis(q) @ p).max(initial=0.0))
+        longest = chart.step_length(q, p * chart.sizes)
         if size <= 1e-14 * (largest + scale) or (longest <= 1e-10 and calm > 0):
             return q
         calm = calm + 1 if longest < 1e-8 else 0
-        moved, left = chart.positions((p * min(1.0, _LONGEST / max(longest, 1e-300)))[None])
+        moved, left = chart.positions((p * chart.sizes * min(1.0, _LONGEST / max(longest, 1e-300)))[None])
         if left[0] < CLOSED and (calm or float(np.abs(balance.slope(chart, moved[0])).max()) < size):
             q, damping = moved[0], 0.1 * damping if damping > 1e-8 else 0.0
         else:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SteadyStates"]
 
-#: a step of Newton's method in radians and metres
+#: a step of Newton's method in radians and lengths of the machine
 _LONGEST = 0.5
 #: directions of which less than this part of the most is left are none
 _NONE = 1e-12
@@ -79,8 +79,8 @@ class SteadyStates:
             slopes = self._slopes(balance, chart)
             scale = np.maximum(np.abs(slopes).max(axis=1), 1e-300)  # rows of forces and rates alike
             step = np.linalg.lstsq(slopes / scale[:, None], -lack / scale, rcond=_NONE)[0]
-            moved = np.abs(chart.basis(q) @ step[:len(chart.independent)]).max(initial=0.0)
-            step = step * min(1.0, _LONGEST / max(float(moved), 1e-300))
+            moved = chart.step_length(q, step[:len(chart.independent)] * chart.sizes)
+            step = step * min(1.0, _LONGEST / max(moved, 1e-300))
             size = float(np.abs(lack / scale).max())
             if size <= 1e-14 * (1.0 + float(np.abs(balance.speeds).max())) or calm == 2:
                 return balance, q
@@ -116,7 +116,7 @@ class SteadyStates:
         k = len(chart.independent)
         for _ in range(_HALVINGS):
             trial = self.at(balance, balance.speeds[self.places] + step[k:])
-            q, left = chart.positions(step[None, :k])
+            q, left = chart.positions(step[None, :k] * chart.sizes)
             if left[0] < CLOSED and _largest(self._lack, trial, chart, q[0], scale=scale) < size:
                 return trial, np.asarray(q[0])
             step = 0.5 * step
@@ -130,15 +130,15 @@ class SteadyStates:
         return np.concatenate([balance.slope(chart, q), self._rates(balance, q)])
 
     def _slopes(self, balance: RestingForces, chart: Chart) -> Floats:
-        """Derivatives of forces and rates by coordinates of the chart and by states."""
-        basis, k = chart.basis(chart.q), len(chart.independent)
+        """Derivatives of forces and rates by coordinates of the chart, in their sizes, and by states."""
+        basis, k = chart.basis(chart.q) * chart.sizes, len(chart.independent)
         out = np.zeros((k + len(self.places),) * 2)
         try:
-            rates = balance.rates(chart)
+            rates = balance.rates(chart) * chart.sizes[:, None]
             out[:k, :k], out[k:, :k] = (rates @ basis).T, rates[:, self.places].T
         except NotYetError:  # large machines
             h = 1e-6
-            q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]))
+            q, _ = chart.positions(np.concatenate([h * np.eye(k), -h * np.eye(k)]) * chart.sizes)
             each = np.array([self._lack(balance, chart, row) for row in q])
             out[:, :k] = (each[:k] - each[k:]).T / (2.0 * h)
         by_states = self._by_states(balance, chart.q)

@@ -5,7 +5,8 @@ For constraints c(q) = 0 with Jacobian J of the speeds that may move, each scale
     W d = - (J W^-1)^T ((J W^-1) (J W^-1)^T + mu |c|)^-1 c
 
 by singular values, so that redundant and contradicting constraints do no harm; it is taken if it makes |c| smaller,
-else the damping mu grows. Every position has its own damping and ends by itself: it never knows its neighbours.
+else the damping mu grows. Values c and the rows of J are shares of the machine's size (`loops.sizes`). Every position
+has its own damping and ends by itself: it never knows its neighbours.
 Cost per step and position: O(nu m^2) for m constraints; machines beyond `tolerances.DENSE` by sparse factors.
 """
 
@@ -23,7 +24,8 @@ from bellcrank.errors import AssemblyError
 from bellcrank.loops.constraint_kinematics import LoopKinematics
 from bellcrank.loops.loop_paths import loop_joints, paths_between
 from bellcrank.loops.near_closer import NearCloser
-from bellcrank.loops.tolerances import DENSE, FLIPPED, RANK, RANK_DAMPED, STRIDE
+from bellcrank.loops.sizes import closing_sizes
+from bellcrank.loops.tolerances import DENSE, FLIPPED, OPEN, RANK, RANK_DAMPED, STRIDE
 
 __all__ = ["Closer", "Extra", "Factors", "State", "Target", "factors", "project", "size_of", "sparse_least", "times"]
 
@@ -162,7 +164,7 @@ class Closer:
         """One step of the positions that are not done, in place; those that are not done then."""
         step = self.step(q[active], value[active], t[active], target,
                          damping[active] * np.minimum(best[active], 1.0))[0]
-        longest = np.abs(step).max(axis=-1, initial=0.0)
+        longest = self.loops.step_length(step)
         going = np.isfinite(longest)
         active, step, longest = active[going], step[going], longest[going]
         if not len(active):
@@ -193,7 +195,7 @@ class Closer:
                 value, soft[..., None], RANK_DAMPED if np.any(soft) else RANK)
             out[..., free] = -scale * part
             return np.where(np.isfinite(value).all(axis=-1, keepdims=True), out, np.nan), rank
-        entries = loops.position_entries(q, t)
+        entries = loops.position_entries(q, t) / loops.row_sizes[loops.all_rows]
         for index in np.ndindex(q.shape[:-1]):
             if np.isfinite(entries[index]).all() and np.isfinite(value[index]).all():
                 out[(*index, free)] = -scale * sparse_least(
@@ -213,7 +215,7 @@ class Closer:
     def tangential(self, q: Floats, change: Floats, t: npt.ArrayLike, target: Target) -> Floats:
         """The speeds that undo as much of a change (speeds, too) as the loops allow without opening."""
         loops = self.loops
-        rate = loops.through_entries(loops.position_entries(q, t), change)
+        rate = loops.shares(loops.through_entries(loops.position_entries(q, t), change))
         extra = [(self.coordinate_row(q, e, t) * change).sum(-1) for e in target.extra]
         if extra:
             rate = np.concatenate([rate, np.stack(extra, axis=-1)], axis=-1)
@@ -224,26 +226,31 @@ class Closer:
         constraints that bind speeds alone."""
         loops = self.loops
         jacobian = loops.dense(loops.linearized(q, t)[1] if speeds else loops.position_entries(q, t))
+        jacobian = jacobian / loops.row_sizes[:, None]
         if target.extra:
             extra = [self.coordinate_row(q, e, t) for e in target.extra]
             jacobian = np.concatenate([jacobian, np.stack(extra, axis=-2)], axis=-2)
         return factors(jacobian[..., target.free] / target.weights[target.free])
 
     def residual(self, q: Floats, t: npt.ArrayLike, extra: tuple[Extra, ...] = ()) -> Floats:
-        """What is left open, (..., constraints and extra ones)."""
-        value = self.loops.error(q, t)
+        """What is left open as shares of the machine's size, (..., constraints and extra ones)."""
+        value = self.loops.shares(self.loops.error(q, t))
         gaps = [self._gap(q, t, e, extra) for e in extra]
         return np.concatenate([value, np.stack(gaps, axis=-1)], axis=-1) if gaps else value
 
     def _gap(self, q: Floats, t: npt.ArrayLike, e: Extra, every: tuple[Extra, ...]) -> Floats:
-        """How far a coordinate of a closing joint is from its value."""
+        """How far a coordinate of a closing joint is from its value, as a share of its size."""
         now = self.coordinates(q, e.closure, t)
         if now.shape[-1] in (4, 7):
             along = sum(now[..., f.coordinate] * f.value for f in every if f.closure == e.closure and f.coordinate < 4)
             if e.coordinate < 4:
                 now = np.where(np.asarray(along)[..., None] < 0.0, -now, now)  # the same turn
         gap = now[..., e.coordinate] - e.value
-        return np.asarray(half_turn(gap) if self.turns(e) else gap)  # measured within a turn
+        return np.asarray(half_turn(gap) if self.turns(e) else gap / self.size(e))  # measured within a turn
+
+    def size(self, e: Extra) -> float:
+        """An ordinary change of a coordinate of a closing joint."""
+        return float(closing_sizes(self.loops.tree, e.closure)[e.coordinate])
 
     def turns(self, e: Extra) -> bool:
         """Whether a coordinate is an angle that is measured within a turn; those of screws count turns."""
@@ -251,15 +258,15 @@ class Closer:
         return kind.within_a_turn(e.coordinate)
 
     def coordinate_row(self, q: Floats, e: Extra, t: npt.ArrayLike) -> Floats:
-        """d(coordinate of a cut joint)/du, (..., nu), by central differences of its measurement along the loop: the
-        only row that is not exact, since `Joint.measure` works on arrays, of users' joints too, and has no derivative.
-        Those of constraints are (`LoopKinematics.position_entries`)."""
+        """d(coordinate of a cut joint, by its size)/du, (..., nu), by central differences of its measurement along the
+        loop: the only row that is not exact, since `Joint.measure` works on arrays, of users' joints too, and has no
+        derivative. Those of constraints are (`LoopKinematics.position_entries`)."""
         tree = self.loops.tree
         c = tree.closures[e.closure]
         links = [k for path in paths_between(tree, c.first, c.second) for k in path]
         speeds = [int(tree.u_start[k]) + i for k in links for i in range(getattr(tree.joints[k], "nu", 0))]
         moves = np.zeros((len(speeds), tree.nu))
-        moves[np.arange(len(speeds)), speeds] = 1e-6
+        moves[np.arange(len(speeds)), speeds] = 1e-6 * tree.speed_sizes[speeds]
         when = np.asarray(t, dtype=float)[..., None]
         plus, minus = (self.coordinates(self.integrate(q[..., None, :], s * moves), e.closure, when)[..., e.coordinate]
                        for s in (1.0, -1.0))
@@ -267,7 +274,7 @@ class Closer:
         if self.turns(e):
             change = half_turn(change)
         out = np.zeros((*change.shape[:-1], tree.nu))
-        out[..., speeds] = change / 2e-6
+        out[..., speeds] = change / (2e-6 * self.size(e) * tree.speed_sizes[speeds])
         return out
 
     def coordinates(self, q: Floats, closure: int, t: npt.ArrayLike = 0.0) -> Floats:
@@ -329,7 +336,7 @@ class Closer:
             label = f"{c.name}.{c.kind.coordinate_names()[e.coordinate]}"
             per.append((abs(now - e.value), f"{label!r} held at {e.value:.6g} is {now:.6g}"))
         worst = sorted(per, reverse=True)[:4]
-        flipped = self.flipped(q, t) if max(p[0] for p in per) < 1e-6 else []
+        flipped = self.flipped(q, t) if size_of(self.residual(q, t, extra)) < OPEN else []
         if flipped:
             shown = ", ".join(repr(f) for f in flipped[:4])
             return AssemblyError(f"{what}: the loops close, but the axes of {shown} point the wrong way there; start "
@@ -365,15 +372,16 @@ def sparse_least(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], en
 
 
 def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.ArrayLike) -> tuple[Floats, Any]:
-    """The speeds nearest to u (..., nu) that keep loops closed, the held ones untouched, and the rates left (...)."""
+    """The speeds nearest to u (..., nu) that keep loops closed, the held ones untouched, and the rates left (...), as
+    shares of the machine's size."""
     free, scale = target.free, 1.0 / target.weights[target.free]
-    entries = loops.linearized(q, t)[1]
+    entries = loops.linearized(q, t)[1] / loops.row_sizes[loops.all_rows]
     small = loops.m * len(free) <= DENSE
     dense = loops.dense(entries) if small else None
     solved = None if dense is None else factors(dense[..., free] * scale)
 
     def rates(u: Floats) -> Floats:
-        return loops.rate(q, u, t) if dense is None or loops.driven else times(dense, u)
+        return loops.shares(loops.rate(q, u, t)) if dense is None or loops.driven else times(dense, u)
 
     for _ in range(2):  # the second removes rounding
         rate = rates(u)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
+from bellcrank.loops.sizes import row_sizes
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
@@ -71,6 +72,19 @@ class LoopKinematics:
         self._every = bool(self.on_positions.all())
         self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
         self._pattern()
+
+    @cached_property
+    def row_sizes(self) -> Floats:
+        """What every constraint is measured by, see `loops.sizes`."""
+        return row_sizes(self.tree)
+
+    def shares(self, values: Floats) -> Floats:
+        """Values of constraints, or their rates, (..., m), as shares of the machine's size."""
+        return np.asarray(values / self.row_sizes)
+
+    def step_length(self, change: Floats) -> Any:
+        """The largest change of a coordinate (..., nu), in radians and lengths of the machine."""
+        return np.abs(change / self.tree.speed_sizes).max(axis=-1, initial=0.0)
 
     @cached_property
     def row_names(self) -> list[str]:

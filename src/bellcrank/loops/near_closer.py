@@ -31,11 +31,11 @@ _ROUNDS = 12, 12, 24
 _STRETCH = 0.05, 5.0
 #: Newton steps from starts around a guess
 _NEWTON = 40
-#: the longest of these [rad, m]: short ones end nearer to where they begin
+#: the longest of these [rad, and parts of the machine's length]: short ones end nearer to where they begin
 _STEP = 0.3
 #: rounds of removing what is left open in speeds
 _AGAIN = 3
-#: the longest step along the loops [rad, m]
+#: the longest step along the loops, likewise
 _SLIDE = 0.2
 #: starts around a guess that are compared, and the nearest of them that are looked at closely
 _COMPARED, _CLOSELY = 16, 4
@@ -47,8 +47,9 @@ class NearCloser:
     """Closes positions near closed ones; all of (n, nq), independently of each other."""
 
     def __init__(self, attempt: Attempt, integrate: Callable[[Any, Any], Floats], normalize: Callable[[Any], Floats],
-                 difference: Callable[[Any, Any], Floats], bound: Mask) -> None:
+                 difference: Callable[[Any, Any], Floats], bound: Mask, sizes: Floats, places: Floats) -> None:
         self.attempt, self.integrate, self.normalize, self.difference = attempt, integrate, normalize, difference
+        self.sizes, self.places = sizes, places  #: ordinary changes of speeds' coordinates, and of coordinates
         self.bound, self.nu = bound, len(bound)  #: speeds that occur in conditions: no other moves
 
     def nearest(self, guess: Floats, held: Mask, weights: Floats, t: npt.ArrayLike, start: Floats | None = None,
@@ -77,7 +78,8 @@ class NearCloser:
         n, nu = len(guess), self.nu
         rng = np.random.default_rng(1)
         sizes = [0.0, *(min(0.05 * 2.0 ** k, 2.5) for k in range(1, _COMPARED))]
-        shakes = np.where(held | ~self.bound, 0.0, np.stack([size * rng.normal(size=nu) for size in sizes]))
+        shakes = np.stack([size * rng.normal(size=nu) for size in sizes]) * self.sizes
+        shakes = np.where(held | ~self.bound, 0.0, shakes)
         q, closed = self._closed(self.integrate(np.repeat(guess, _COMPARED, axis=0), np.tile(shakes, (n, 1))), held,
                                  weights, t)
         change = self.difference(np.repeat(guess, _COMPARED, axis=0), q)
@@ -101,8 +103,12 @@ class NearCloser:
         best = np.empty_like(guess)
         for i, least in enumerate(far.min(axis=-1)):
             equal = found[i][far[i] <= least * (1.0 + 1e-6)] if np.isfinite(least) else found[i][:1]
-            best[i] = equal[0] if len(equal) == 1 else max(equal, key=lambda q: (q - guess[i]).round(3).tolist())
+            best[i] = equal[0] if len(equal) == 1 else max(equal, key=lambda q: self._rough(guess[i], q))
         return best
+
+    def _rough(self, guess: Floats, q: Floats) -> list[float]:
+        """How coordinates differ, by their sizes, as far as mirror images are alike."""
+        return list(((q - guess) / self.places).round(3).tolist())
 
     def _closed(self, q: Floats, held: Mask, weights: Floats, t: npt.ArrayLike) -> tuple[Floats, Mask]:
         """Positions (n, nq) closed by Newton's steps, and which of them are closed, axes included."""

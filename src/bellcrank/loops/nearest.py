@@ -1,10 +1,11 @@
 """Closed positions near a guess: the nearest one, and those on the same branch.
 
-The measure of nearness is the norm of the changes of all coordinates that may move [rad and m], each times its weight,
-angles without whole turns. A guess that is open is closed by damped Gauss-Newton from itself and, unless that was only
-a small step, from places around it; each position found then moves along its own branch as long as it comes nearer,
-and the nearest is taken. What is held is walked from there to its values (`walking.Walker`), so that the branch is kept
-wherever it exists. If it ends, the nearest closed position with these values is taken, and said so.
+The measure of nearness is the norm of the changes of all coordinates that may move, each by its size (1 rad, or the
+machine's typical length) and times its weight, angles without whole turns. A guess that is open is closed by damped
+Gauss-Newton from itself and, unless that was only a small step, from places around it; each position found then moves
+along its own branch as long as it comes nearer, and the nearest is taken. What is held is walked from there to its
+values (`walking.Walker`), so that the branch is kept wherever it exists. If it ends, the nearest closed position with
+these values is taken, and said so.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bellcrank.loops.closer import Closer, Extra, Target
 from bellcrank.loops.closing_ways import ClosingWays
 from bellcrank.loops.loop_paths import joints_of_loops
 from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SAME, SHORT, TINY
-from bellcrank.loops.walking import DeadPointError, Walker, small_moves
+from bellcrank.loops.walking import DeadPointError, Walker
 from bellcrank.loops.walking_together import WalksTogether
 
 __all__ = ["End", "Held", "Nearest"]
@@ -28,7 +29,7 @@ __all__ = ["End", "Held", "Nearest"]
 Mask = npt.NDArray[np.bool_]
 #: starts that are compared, and those of a guess from which nothing closes
 _COMPARED, _TRIED, _TRIED_LARGE = 8, 24, 12
-#: part of the way by which a walk leaves a dead point, and how far the machine may be from it then [rad, m]
+#: part of the way by which a walk leaves a dead point, and how far the machine may be from it then
 _LEAVE, _BESIDE = 1e-3, 0.3
 #: angles that shall go farther are not walked through every turn [rad]
 _FAR = 20.0 * np.pi
@@ -141,7 +142,7 @@ class Nearest:
         found, size = self.assembler.close(q, self.target(mask), self.t, iterations=12)
         if size > CLOSED or self.assembler.flipped(found, self.t):
             return None, np.inf, size
-        return found, float(np.abs(self.assembler.difference(q, found)).max(initial=0.0)), size
+        return found, float(self.assembler.loops.step_length(self.assembler.difference(q, found))), size
 
     def _best(self, guess: Floats, starts: Sequence[Floats], mask: Mask, extra: tuple[Extra, ...]) -> Floats | None:
         """The nearest of the positions that close from several starts and from around them."""
@@ -152,7 +153,7 @@ class Nearest:
             if found and (attempt >= _COMPARED or large):
                 break
             size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
-            shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size)
+            shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size * self.assembler.loops.tree.speed_sizes)
             q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake),
                                            self.target(mask, extra), self.t, iterations=60)
             if left < CLOSED and not self.assembler.flipped(q, self.t):
@@ -164,7 +165,8 @@ class Nearest:
         nearest = [self.settled(q, guess, mask, extra) for _, q in found[:3]]
         far = [self.distance(guess, q, mask) for q in nearest]
         equal = [q for q, d in zip(nearest, far, strict=True) if d <= min(far) * (1.0 + 1e-6)]
-        return max(equal, key=lambda q: (q - guess).round(3).tolist())  # of mirror images always the same one
+        sizes = self.assembler.loops.tree.coordinate_sizes
+        return max(equal, key=lambda q: ((q - guess) / sizes).round(3).tolist())  # of mirror images always the same
 
     def _unwound(self, guess: Floats, q: Floats, mask: Mask) -> Floats:
         """The same position with angles that may move within half a turn of the guess."""
@@ -184,7 +186,7 @@ class Nearest:
             step = self._descent(q, change, gaps, self.target(mask, extra))
             if not np.isfinite(step).all() or np.linalg.norm(self.weights * step) < 1e-4 * now:
                 break
-            step = step * min(1.0, 0.2 / max(float(np.abs(step).max()), 1e-300))
+            step = step * min(1.0, 0.2 / max(float(self.assembler.loops.step_length(step)), 1e-300))
             moved = None
             while moved is None and part > 1e-3:
                 moved = self._nearer(q, part * step, guess, now, mask, extra)
@@ -212,7 +214,7 @@ class Nearest:
         q, before = close.integrate(q, step), np.inf
         for _ in range(10):
             _, step, _ = close.newton(q, self.t, self.target(mask, extra))
-            length = float(np.abs(step).max(initial=0.0))
+            length = float(close.loops.step_length(step))
             if not np.isfinite(length) or length > 0.5 * before:
                 break
             q, before = close.integrate(q, step), length
@@ -226,7 +228,8 @@ class Nearest:
         a gap open, the way out leads along that direction."""
         close = self.assembler
         q, left = close.close(q, self.target(mask, extra), self.t, iterations=20)
-        rounding = ROUNDING * max(1.0, float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)))
+        away = float(np.abs(close.loops.poses(q, self.t)[1]).max(initial=0.0)) / close.loops.tree.length
+        rounding = ROUNDING * max(1.0, away)
         if left <= rounding:
             return q, left
         for along, weak in self._weak(q, mask, extra):
@@ -281,19 +284,20 @@ class Nearest:
         if near is None or first.extra:
             return q, np.zeros(len(q), dtype=bool)
         places, values = list(first.places), np.array([h.values for h in held])
-        lengths = small_moves(self.speed_names, close.loops.poses(q, self.t)[1])
-        found, good = WalksTogether(near, q, first.mask, self.weights, places, values, self.t, lengths).ends()
+        walks = WalksTogether(near, q, first.mask, self.weights, places, values, self.t, close.loops.tree.speed_sizes)
+        found, good = walks.ends()
         aim = close.normalize(guess)
         aim[:, places] = found[:, places] = values
         found, closed = near.nearest(aim, first.mask, self.weights, self.t, found, np.inf)
         found[:, places] = values
-        far = np.abs(np.where(first.mask, close.difference(q, found), 0.0)).max(axis=-1, initial=0.0) > _FAR
+        far = close.loops.step_length(np.where(first.mask, close.difference(q, found), 0.0)) > _FAR
         return found, good & closed & ~far
 
     def _quickly(self, q: Floats, guess: Floats, held: Held) -> Floats | None:
         """The same by compiled steps, where what is held is so near that one step of the walk leads there."""
-        near = self.assembler.near
-        if near is None or held.extra or np.abs(held.values - q[list(held.places)]).max(initial=0.0) > LONGEST:
+        near, places = self.assembler.near, list(held.places)
+        way = (held.values - q[places]) / self.assembler.loops.tree.coordinate_sizes[places]
+        if near is None or held.extra or np.abs(way).max(initial=0.0) > LONGEST:
             return None
         there = NearWalker(self, q, held).whole(q)
         if there is None:
@@ -319,7 +323,8 @@ class Nearest:
         there = [*walk.put(q, end.reached)[list(held.places)], *(e.value for e in walk.extra(end.reached))]
         aims = [*held.values, *(e.value for e in held.extra)]
         before = [*q[list(held.places)], *(e.value for e in walk.extra(0.0))]
-        way = np.abs(np.array(aims) - np.array(before))
+        sizes = [*tree.coordinate_sizes[list(held.places)], *(self.assembler.size(e) for e in held.extra)]
+        way = np.abs(np.array(aims) - np.array(before)) / sizes
         looped = np.isin([label.rpartition(".")[0] for label in labels], list(self.looped))
         which = int(np.argmax(np.where(looped, way, 0.0) if way[looped].any() else way))
         return labels[which], float(there[which]), float(aims[which])
@@ -332,7 +337,7 @@ class HeldWalker(Walker):
     def __init__(self, near: Nearest, q: Floats, held: Held) -> None:
         close = near.assembler
         super().__init__(close.integrate, close.normalize, close.difference, resolution=1e-12,
-                         lengths=small_moves(near.speed_names, close.loops.poses(q, near.t)[1]))
+                         lengths=close.loops.tree.speed_sizes)
         self.near, self.start, self.held = near, q, held
         self.determined = False  #: whether what is held and the loops determine everything, as last seen
         self._places = list(held.places)
@@ -372,7 +377,7 @@ class HeldWalker(Walker):
         near, free = self.near, np.flatnonzero(~self.held.mask)
         if near.assembler.loops.m * len(free) > DENSE:
             return free, None
-        plain = Target(self.held.mask, np.ones(len(self.held.mask)), self.extra(at))
+        plain = Target(self.held.mask, 1.0 / near.assembler.loops.tree.speed_sizes, self.extra(at))
         factors = near.assembler.factors(q, near.t, plain)
         return free, factors.vt if factors.finite and len(factors.vt) else None
 
@@ -383,14 +388,16 @@ class HeldWalker(Walker):
         free, directions = self._kernel(q, here)
         if directions is None:
             return None
-        reach = _LEAVE * float(np.abs(np.append(self._way, self._ways.slope)).max(initial=0.0))
         near, found = self.near, []
+        loops, sizes = near.assembler.loops, near.assembler.loops.tree.speed_sizes
+        slopes = [x / near.assembler.size(e) for x, e in zip(self._ways.slope, self.held.extra, strict=True)]
+        reach = _LEAVE * float(np.abs([*(self._way / sizes), *slopes]).max(initial=0.0))
         for size in (0.0, reach, -reach, np.sqrt(reach), -np.sqrt(reach)):
             shake = np.zeros(len(self.held.mask))
-            shake[free] = size * directions[-1]
+            shake[free] = size * directions[-1] * sizes[free]
             place, left = near.assembler.close(self.put(self.integrate(q, shake), there),
                                                near.target(self.held.mask, self.extra(there)), near.t)
-            if left < 1e-12 and np.abs(self.difference(q, place)).max() < _BESIDE:
+            if left < 1e-12 and loops.step_length(self.difference(q, place)) < _BESIDE:
                 found.append((near.distance(q, place, self.held.mask), place))
         found.sort(key=lambda pair: pair[0])
         return (found[0][1], there) if found else None

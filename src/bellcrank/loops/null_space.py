@@ -16,13 +16,17 @@ __all__ = ["null_space", "solve_kkt"]
 NullSpace = tuple[Floats, Floats, npt.NDArray[np.bool_]]
 
 
-def null_space(jacobian: Floats) -> NullSpace:
-    """The pseudo-inverse of J, an orthogonal basis of its null space padded with zeros, and the mask of the padding."""
+def null_space(jacobian: Floats, rows: Floats, columns: Floats) -> NullSpace:
+    """The pseudo-inverse of J, a basis of its null space padded with zeros, and the mask of the padding.
+
+    Constraints are measured by `rows`, speeds by `columns` (see `loops.sizes`): in these units the basis is orthogonal
+    and the solution by the inverse the smallest.
+    """
     *lead, m, n = jacobian.shape
     if not m:  # joints that allow everything close loops without conditions
-        return (np.zeros((*lead, n, 0)), np.broadcast_to(np.eye(n), (*lead, n, n)),
+        return (np.zeros((*lead, n, 0)), np.broadcast_to(np.diag(columns), (*lead, n, n)),
                 np.zeros((*lead, n), dtype=bool))
-    u, s, vt = np.linalg.svd(jacobian, full_matrices=True)
+    u, s, vt = np.linalg.svd(jacobian * columns / rows[:, None], full_matrices=True)
     padded = np.zeros((*s.shape[:-1], n))
     padded[..., :s.shape[-1]] = s
     kept = padded > RANK * padded.max(axis=-1, keepdims=True, initial=0.0)
@@ -30,23 +34,22 @@ def null_space(jacobian: Floats) -> NullSpace:
     k = s.shape[-1]
     v = np.swapaxes(vt, -1, -2)
     pseudo = (v[..., :, :k] * inverse[..., None, :k]) @ np.swapaxes(u[..., :, :k], -1, -2)
-    return pseudo, v * ~kept[..., None, :], kept
+    return pseudo * columns[:, None] / rows, v * ~kept[..., None, :] * columns[:, None], kept
 
 
 def solve_kkt(matrix: Floats, jacobian: Floats, gamma: Floats, force: Floats, driven: Floats, free: Sequence[int],
-              space: NullSpace | None = None) -> tuple[Floats, Floats]:
+              space: NullSpace) -> tuple[Floats, Floats]:
     """udot and lambda of M udot = force + J^T lambda, J udot = gamma; lambda is the smallest of all possible.
 
     `force` lacks what prescribed accelerations need (it is in the bias); `driven` holds those accelerations. `space` is
-    the `null_space` of the free columns of J, where that is known.
+    the `null_space` of the free columns of J.
     """
     lead = np.broadcast_shapes(matrix.shape[:-2], jacobian.shape[:-2], gamma.shape[:-1], force.shape[:-1])
     some = np.array(free, dtype=np.int64)
     m = np.broadcast_to(matrix, (*lead, *matrix.shape[-2:]))[..., some[:, None], some[None, :]]
-    j = np.broadcast_to(jacobian, (*lead, *jacobian.shape[-2:]))[..., some]
     f = np.broadcast_to(force, (*lead, force.shape[-1]))[..., some, None]
     g = np.broadcast_to(gamma, (*lead, gamma.shape[-1]))[..., None]
-    pseudo, basis, kept = null_space(j) if space is None else space
+    pseudo, basis, kept = space
     particular = pseudo @ g
     back = np.swapaxes(basis, -1, -2)
     reduced = back @ m @ basis + kept[..., None] * np.eye(len(some))  # ones where the basis is padded

@@ -160,7 +160,8 @@ class Planner:
                 if not prescribed[v]:
                     self.free[link].append(v)
         self.rows: dict[int, dict[int, float]] = defaultdict(dict)
-        for r, v, x in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), entries.tolist(), strict=True):
+        scaled = (entries * loops.tree.speed_sizes[loops.all_vars] / loops.row_sizes[loops.all_rows]).tolist()
+        for r, v, x in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), scaled, strict=True):
             self.rows[r][v] = self.rows[r].get(v, 0.0) + x
         for k in range(len(tree.relations)):
             r = loops.m_closures + k
@@ -303,7 +304,9 @@ class Planner:
             taken = set(dependent)
             independent = [v for link in sorted(draft.links) for v in self.free[link] if v not in taken]
             closures = sorted({self.loops.closure_of_row[r] for r in rows if r < self.loops.m_closures})
-            sizes = tuple(4.0 ** math.floor(math.log(x, 4.0)) for x in draft.sizes)  # coarse: plans can be shared
+            coarse = (4.0 ** math.floor(math.log(x, 4.0)) for x in draft.sizes)  # so that plans can be shared
+            sizes = tuple(float(x * self.loops.row_sizes[r] / self.tree.speed_sizes[v])
+                          for x, (r, v) in zip(coarse, draft.pivots, strict=True))
             groups.append(Group(tuple(sorted(draft.links)), index[self.up[g]], draft.reference, tuple(rows),
                                 tuple(dependent), sizes, tuple(independent), tuple(sorted(draft.carried)),
                                 tuple(closures)))

@@ -10,7 +10,7 @@ on. Where no way is short enough it is at a dead point, the end of its branch.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.loops.tolerances import BENT, CLOSED, CONTRACTION, LONGEST, STRAIGHT, WALKED
 
-__all__ = ["DeadPointError", "Walker", "small_moves"]
+__all__ = ["DeadPointError", "Walker"]
 
 _MOST = 20_000  # steps, also failing ones
 
@@ -35,10 +35,11 @@ class Walker(ABC):
     """Follows closed positions, good to about 1e-8; who walks says what is driven and how loops close."""
 
     def __init__(self, integrate: Callable[[Any, Any], Floats], normalize: Callable[[Any], Floats],
-                 difference: Callable[[Any, Any], Floats], *, resolution: float, lengths: Floats) -> None:
+                 difference: Callable[[Any, Any], Floats], *, resolution: float, lengths: Floats, unit: float = 1.0
+                 ) -> None:
         self.integrate, self.normalize, self.difference = integrate, normalize, difference
-        self.resolution = resolution
-        self.lengths = lengths  #: what is small for each speed: 1 rad, or a length
+        self.resolution, self.unit = resolution, unit  #: of the parameter, and what is an ordinary change of it
+        self.lengths = lengths  #: what is a long step for each speed: 1 rad, or a length
         self._stride, self._grow = np.inf, 1.0
         self._last: tuple[Floats, float] | None = None  #: position and parameter before the last step
 
@@ -64,7 +65,7 @@ class Walker(ABC):
         for _ in range(_MOST):
             if here == end:
                 return q
-            least = self.resolution * max(way, abs(here), 1.0)
+            least = self.resolution * max(way, abs(here), self.unit)
             stride = min(self._stride, abs(end - here))
             there = end if stride >= abs(end - here) else here + float(np.copysign(stride, end - here))
             found = self._step(q, here, there)
@@ -132,12 +133,3 @@ class Walker(ABC):
         if not np.isfinite(step).all():
             return False
         return self.length(self.difference(q, self.integrate(back, step))) <= max(0.5 * way, WALKED)
-
-
-def small_moves(names: Sequence[str], origins: Floats) -> Floats:
-    """What is small for each speed, by name: 1 rad for angles, half the extent of the machine for lengths, at most
-    1 m; from the origins of its bodies (..., n, 3). Shape (..., nu)."""
-    size = np.ptp(origins, axis=-2).max(axis=-1, initial=0.0)
-    length = np.where(size > 1e-9, np.minimum(1.0, 0.5 * size), 1.0)
-    angles = np.array([name.rpartition(".")[2].startswith(("angle", "w")) for name in names], dtype=bool)
-    return np.where(angles, 1.0, length[..., None])

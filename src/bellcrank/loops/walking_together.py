@@ -40,7 +40,7 @@ class WalksTogether:
     places: list[int]
     values: Floats
     t: float
-    lengths: Floats  #: what is small for each speed, (n, nu)
+    lengths: Floats  #: what is a long step for each speed, (nu,)
 
     def __post_init__(self) -> None:
         n = len(self.start)
@@ -79,7 +79,7 @@ class WalksTogether:
         """Close at new parameters, and which of the ways were short enough."""
         q = self._q[some]
         found = self._put(some, self._ahead(some, here, there), there)
-        good = self._length(some, self.closer.difference(q, found)) <= LONGEST
+        good = self._length(self.closer.difference(q, found)) <= LONGEST
         going = good.copy()
         before, first, worst = np.full(len(some), np.inf), np.zeros(len(some)), np.zeros(len(some))
         for iteration in range(_NEWTON):
@@ -87,7 +87,7 @@ class WalksTogether:
             if not len(at):
                 break
             size, step = self.closer.newton(found[at], self.held, self.weights, self.t)
-            length = self._length(some[at], step)
+            length = self._length(step)
             fair = np.isfinite(length) & ((length <= LONGEST) if iteration == 0 else True)
             if iteration == 0:
                 first[at] = length
@@ -101,7 +101,7 @@ class WalksTogether:
             good[at] = fair & ~(done & (size > CLOSED + 1e4 * length))  # not a gap that no step closes
             before[at], going[at] = length, good[at] & ~done
         good &= ~going
-        way = self._length(some, self.closer.difference(q, found))
+        way = self._length(self.closer.difference(q, found))
         doubtful = np.flatnonzero(good & ((worst > STRAIGHT) | (first > 0.2 * way)))
         if len(doubtful):
             good[doubtful] = self._lead_back(some[doubtful], found[doubtful], here[doubtful], way[doubtful])
@@ -131,8 +131,8 @@ class WalksTogether:
         back = self._put(some, found, here)
         step = self.closer.newton(back, self.held, self.weights, self.t)[1]
         there = self.closer.integrate(back, np.where(np.isfinite(step), step, 0.0))
-        near = self._length(some, self.closer.difference(self._q[some], there)) <= np.maximum(0.5 * way, WALKED)
+        near = self._length(self.closer.difference(self._q[some], there)) <= np.maximum(0.5 * way, WALKED)
         return np.asarray(near & np.isfinite(step).all(axis=-1))
 
-    def _length(self, some: Ints, change: Floats) -> Floats:
-        return np.asarray(np.abs(change / self.lengths[some]).max(axis=-1, initial=0.0))
+    def _length(self, change: Floats) -> Floats:
+        return np.asarray(np.abs(change / self.lengths).max(axis=-1, initial=0.0))

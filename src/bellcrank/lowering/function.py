@@ -169,7 +169,8 @@ def world_of(tree: Tree, read: Read, wrenches: bool, bind: Callable[[Any], Any],
     return World(read("t", 0), gravity if plain else rows.inverse(gravity),
                  Transform(Identity() if plain else rows, Vector(*tree.ground_shift.tolist())),
                  wrenches or bool(tree.applied or tree.pairs) or tree.weighed, bool(tree.armatures),
-                 Vector(*(read("point", i) for i in range(3))) if point else Vector.zero(), tree.modes)
+                 Vector(*(read("point", i) for i in range(3))) if point else Vector.zero(), tree.modes,
+                 tree.length, tree.effort)
 
 
 def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int], Number], world: World,

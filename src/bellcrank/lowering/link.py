@@ -32,6 +32,8 @@ class World(NamedTuple):
     rotors: bool = False  #: whether any joint has an armature
     point: Vector = Vector.zero()  #: of a body, in its own frame, that a function asks about
     modes: int = 0  #: the most modes that a body has
+    length: float = 1.0  #: typical of the machine [m]
+    effort: float = 1.0  #: what accelerates the machine by its own size in a second [J], see `Tree.effort`
 
     @property
     def flexible(self) -> bool:

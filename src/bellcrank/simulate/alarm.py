@@ -18,7 +18,7 @@ from bellcrank.simulate.reference import ReferenceRun
 
 __all__ = ["Alarm"]
 
-#: motion in one step [rad or m] that is suspicious, by itself or where speeds have grown that much
+#: motion in one step [rad, and lengths of the machine] that is suspicious, by itself or where speeds have grown so
 _FAR, _SOME, _GROWN = np.pi, 0.1, 1e3
 #: after a look that found nothing, speeds must have grown by this much for another one
 _AGAIN = 10.0
@@ -37,9 +37,10 @@ class Alarm:
 
     def look(self, run: FixedRun | ReferenceRun, times: Floats, y: Floats, u: Floats) -> None:
         """States (times, states, ...): those that have diverged are given up, and are NaN from there on in y and u."""
-        if self._known and float(np.abs(u).max(initial=0.0)) * self._step <= _SOME:  # the usual case
+        sizes = (run.equations if isinstance(run, FixedRun) else run.rhs).system.model.tree.speed_sizes
+        speed = np.abs(u / sizes).max(axis=-1, initial=0.0)
+        if self._known and float(speed.max(initial=0.0)) * self._step <= _SOME:  # the usual case
             return
-        speed = np.abs(u).max(axis=-1, initial=0.0)
         begun, self._begun = self._begun, True
         some = self._odd(speed).any(axis=-1) if begun else np.zeros(len(times), dtype=bool)
         for row in np.flatnonzero(some).tolist():  # no step has led to the first sample; levels grow on the way
@@ -82,7 +83,7 @@ class Alarm:
         return (run.equations if isinstance(run, FixedRun) else run.rhs).system.nq
 
     def _give_up(self, run: FixedRun | ReferenceRun, state: int, t: float, speed: float, y: Floats) -> None:
-        reason = (f"at t = {t:.6g} s speeds have grown to {speed:.3g}, and half the step gives others: the step of "
-                  f"{self._step:g} s is too long for so fast or stiff a motion; take smaller steps, stepper='radau' or "
-                  "one that adapts its steps")
+        reason = (f"at t = {t:.6g} s speeds have grown to {speed:.3g} (rad/s, or lengths of the machine a second), and "
+                  f"half the step gives others: the step of {self._step:g} s is too long for so fast or stiff a motion; "
+                  "take smaller steps, stepper='radau' or one that adapts its steps")
         run.give_up(Failure(state, t, reason, diverged=True), y.copy())

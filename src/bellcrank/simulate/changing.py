@@ -13,6 +13,7 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import State, Target
+from bellcrank.loops.tolerances import OPEN
 from bellcrank.simulate.altering import altered, let_go, moved
 from bellcrank.simulate.closing import closing_joints, limited
 from bellcrank.simulate.control import joint_places
@@ -104,18 +105,17 @@ class Changing:
 
     def _closed(self, system: Machine, q: Floats, t: float, change: Change) -> Floats:
         """The position with what rounding needs put right; refuses one in which the loops are open."""
-        error = np.abs(system.loop_error(q, t=t))
-        gap = float(error.max(initial=0.0))
-        if gap > 1e-6:
-            loops = system.plans.loops
-            names = dict.fromkeys(loops.row_names[r] for r in np.flatnonzero(error > 1e-6))
+        loops, error = system.plans.loops, np.abs(system.loop_error(q, t=t))
+        shares = loops.shares(error)
+        if float(shares.max(initial=0.0)) > OPEN:
+            gap, names = error.max(), dict.fromkeys(loops.row_names[r] for r in np.flatnonzero(shares > OPEN))
             fixed = [n for n in change.attach if any(r.startswith(f"{n}: ") for r in names)]
             what = ", ".join(map(repr, fixed)) if fixed else f"the loops of {system.model.name!r}"
             raise StateError(f"at t = {t:.6g} s {what} {'is' if len(fixed) == 1 else 'are'} open by {gap:.3g} "
                              f"({', '.join(list(names)[:6])}): loops can only be attached where they are closed, or "
                              "with a frame that is defined at closing (add_joint, pose 'at closing')")
-        if gap > 1e-12:
-            target = Target(system.model.prescribed_mask(), np.ones(system.nu))
+        if float(shares.max(initial=0.0)) > 1e-12:
+            target = Target(system.model.prescribed_mask(), 1.0 / system.model.tree.speed_sizes)
             q, _ = system.plans.closer.close(q, target, t)
         return q
 

@@ -42,7 +42,7 @@ _CLEAR = 0.1
 _ASIDE = 3
 #: what a joint may move at most on a stretch [rad or m]
 _FAR = 0.7
-#: what a joint moves on the shortest stretch out of a singular position [rad or m]
+#: what a joint moves on the shortest stretch out of a singular position [rad, and lengths of the machine]
 _AWAY = 0.03
 #: machines with more entries in their Jacobian have none
 _LARGE = 400_000
@@ -52,7 +52,7 @@ _POINTS = (8, 7, 9, 10)
 _ROUNDS = 40
 #: points are closed to this part of their motion, and repetition ends where nothing changes by more
 _FITS, _STILL = 1e-9, 1e-14
-#: a machine that moves slower than this does not move [rad/s or m/s]
+#: a machine that moves slower than this does not move [rad/s, and lengths of the machine a second]
 _REST = 1e-9
 
 
@@ -79,7 +79,9 @@ class Crossing:
     def __init__(self, rhs: Rhs) -> None:
         self.rhs, self.system = rhs, rhs.system
         self._held = rhs.system.model.prescribed_mask()
-        self._target = Target(self._held, np.ones(rhs.system.nu))
+        tree = rhs.system.model.tree
+        self._target = Target(self._held, 1.0 / tree.speed_sizes)
+        self._sizes = np.concatenate([tree.coordinate_sizes, tree.speed_sizes])  #: of states (q, u)
 
     @classmethod
     def of(cls, equations: Equations, index: int) -> Crossing:
@@ -114,7 +116,7 @@ class Crossing:
         tree = self.system.model.tree
         if not tree.looped or tree.rheonomic:  # what is driven into a dead position ends there
             return None
-        speed = float(np.abs(y[self.system.nq:]).max(initial=0.0))
+        speed = _fastest(self.system, y)
         if speed < _REST or not np.isfinite(y).all() or self.system.plans.loops.m * self.system.nu > _LARGE:
             return None
         known = self._known(y, t)
@@ -167,9 +169,9 @@ class Crossing:
         try:
             for _ in range(_ROUNDS):
                 closed = self._closed(times, guess)
-                fit, rates = np.abs(closed - guess), self._rates(times, closed)
+                fit, rates = np.abs(closed - guess) / self._sizes, self._rates(times, closed)
                 new = y + length * (weights @ rates)
-                change = float(np.abs(new - guess).max())
+                change = float(np.abs((new - guess) / self._sizes).max())
                 guess = new
                 if change <= _STILL * self._size(y) or (change > 0.5 * before and change < _FITS * self._size(y)):
                     break
@@ -178,14 +180,15 @@ class Crossing:
                 before = change
         except (BellcrankError, ArithmeticError, np.linalg.LinAlgError):
             return None
-        allowed = _FITS * self._size(y) + 10.0 * float(np.abs(self._closed(np.array([t]), y[None])[0] - y).max())
-        if float(fit.max()) > allowed or length * _rest(rates) > _FITS * self._size(y):
+        lack = (self._closed(np.array([t]), y[None])[0] - y) / self._sizes
+        allowed = _FITS * self._size(y) + 10.0 * float(np.abs(lack).max())
+        if float(fit.max()) > allowed or length * _rest(rates / self._sizes) > _FITS * self._size(y):
             return None
         end = y + length * (_integrals(points, 1.0) @ rates)
         return Passage(t, length, y.copy(), rates, self._ended(end, t + length))
 
     def _size(self, y: Floats) -> float:
-        return 1.0 + float(np.abs(y[self.system.nq:]).max(initial=0.0))
+        return 1.0 + _fastest(self.system, y)
 
     def _ended(self, y: Floats, t: float) -> Floats:
         """The end, closed as the steps of the run close it."""
@@ -222,11 +225,11 @@ def weak(system: Machine, q: Floats, t: float) -> bool:
 
 
 def _strengths(system: Machine, q: Floats, t: float) -> tuple[float, float]:
-    """The least and the largest singular value of the independent constraints; the least is zero in singular
-    positions."""
-    plans = system.plans
-    free = system.model.tree.free_speeds()
-    values = np.linalg.svd(plans.loops.dense(plans.loops.linearized(q, t)[1])[:, free], compute_uv=False)
+    """The least and the largest singular value of the independent constraints, in units of the machine's size; the
+    least is zero in singular positions."""
+    plans, tree = system.plans, system.model.tree
+    scaled = plans.loops.dense(plans.loops.linearized(q, t)[1]) * tree.speed_sizes / plans.loops.row_sizes[:, None]
+    values = np.linalg.svd(scaled[:, tree.free_speeds()], compute_uv=False)
     return float(values[len(plans.reference_near(q, t).plan.kept) - 1]), float(values[0])
 
 
@@ -252,9 +255,14 @@ def _general(system: Machine, q: Floats, t: float) -> float:
 
 def at_rest(system: Machine, y: Floats) -> str:
     """What to say of a machine that is in a singular position and does not move; nothing of one that moves."""
-    if float(np.abs(y[system.nq:]).max(initial=0.0)) >= _REST:
+    if _fastest(system, y) >= _REST:
         return ""
     return "; it is at rest there, so that its motion is undetermined: begin beside it, or with a speed"
+
+
+def _fastest(system: Machine, y: Floats) -> float:
+    """The largest speed of a state (q, u), in rad/s and lengths of the machine a second."""
+    return float(system.plans.loops.step_length(y[system.nq:]))
 
 
 @cache

@@ -77,12 +77,13 @@ class Equations:
     def closed(self, y: Floats, t: float, index: int) -> tuple[Floats, float]:
         """The state nearest to y (size) in which the loops are closed, and what is left of their errors."""
         system = self.single(index)
-        target, nq = Target(system.model.prescribed_mask(), np.ones(system.nu)), system.nq
+        sizes, nq = system.model.tree.speed_sizes, system.nq
+        target = Target(system.model.prescribed_mask(), 1.0 / sizes)
         q, left = system.plans.closer.close(y[:nq], target, t) if self.closing == "position" else (y[:nq], 0.0)
         if self.momenta:  # speeds follow from momenta, and heed the loops
             return np.concatenate([q, y[nq:]]), left
         u, rest = project(system.plans.loops, q, y[nq:], target, t)
-        return np.concatenate([q, u]), max(left, float(rest) / (1.0 + float(np.abs(u).max(initial=0.0))))
+        return np.concatenate([q, u]), max(left, float(rest) / (1.0 + float(np.abs(u / sizes).max(initial=0.0))))
 
     def single(self, index: int) -> Machine:
         """The machine of one state, with its own parameters."""

@@ -191,6 +191,7 @@ class Watch:
         self._near = np.full(len(self.events), np.nan)  #: values of functions of angles that are known to a turn only
         self.side = np.zeros(len(self.events))  #: of zero, on which every function was last; 0: not known
         self._scale = np.zeros(len(self.events))  #: largest values seen
+        self._least = 1e-13 * min(1.0, system.model.tree.length)  #: rounding of angles, or of the machine's lengths
 
     def _trace(self, e: Event) -> Scalar | None:
         graph, start = Graph(), self._start
@@ -240,9 +241,10 @@ class Watch:
         return np.unwrap(values) if np.isnan(near) else np.unwrap(np.concatenate([[near], values]))[1:]
 
     def signs(self, values: Floats) -> Floats:
-        """-1, 0 or 1 for every event; what is rounding of the values seen so far, or of numbers near one, is zero."""
+        """-1, 0 or 1 for every event; rounding of the values seen so far, or of angles and of the machine's lengths, is
+        zero."""
         self._scale = np.maximum(self._scale, np.abs(values))
-        return np.where(np.abs(values) > np.maximum(1e-13, 1e-12 * self._scale), np.sign(values), 0.0)
+        return np.where(np.abs(values) > np.maximum(self._least, 1e-12 * self._scale), np.sign(values), 0.0)
 
     def begin(self, t: float, q: Floats, u: Floats, kept: Mapping[int, float] | None = None) -> None:
         """Note on which side of zero every function is. Where that cannot be seen because it is zero, as after a

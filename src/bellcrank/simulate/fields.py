@@ -14,7 +14,7 @@ from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
-from bellcrank.scalar.graph import Number
+from bellcrank.mechanism.sizes import turns
 from bellcrank.system.body_kinematics import totals as body_totals
 from bellcrank.system.force_elements import machine_view, stored_energy
 from bellcrank.system.loop_errors import largest_errors
@@ -71,13 +71,6 @@ PER_EVENT = {"event_energy_lost": ((), "J", "kinetic energy lost in impulses"),
 
 
 # -- units ------------------------------------------------------------------------------------------
-def turns(joint: Joint) -> list[bool]:
-    """For each speed, whether it turns the child: its column of the motion subspace has an angular part."""
-    place: list[Number] = [float(x) for x in joint.neutral()]
-    return [any(type(x) is not float or x != 0.0 for x in column.angular)
-            for column in joint.subspace(place, joint.constants())]
-
-
 def speed_units(joint: Joint) -> tuple[str, ...]:
     """Units of a joint's speeds: rad/s where the child turns, m/s where it only slides.
 

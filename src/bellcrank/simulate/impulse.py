@@ -16,7 +16,8 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import SingularError
-from bellcrank.loops.null_space import solve_kkt
+from bellcrank.loops.null_space import null_space, solve_kkt
+from bellcrank.mechanism.sizes import power_of_two
 from bellcrank.system.loop_errors import loop_jacobian
 from bellcrank.system.reactions import closure_wrenches
 
@@ -49,28 +50,32 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
     0.5
     """
     given = dict(speeds or {})
-    free = system.model.tree.free_speeds()
     matrix = system.mass_matrix(q, t=t)
     # changes of speed: those of prescribed joints are none, the loops' rates must vanish afterwards
-    rows = [loop_jacobian(system.plans, q, t=t)] if system.model.tree.looped else []
-    wanted = [-system.loop_rate_error(q, u, t=t)] if system.model.tree.looped else []
+    tree = system.model.tree
+    rows = [loop_jacobian(system.plans, q, t=t)] if tree.looped else []
+    sizes = system.plans.loops.row_sizes.tolist() if tree.looped else []
+    wanted = [-system.loop_rate_error(q, u, t=t)] if tree.looped else []
     for index, value in given.items():
         rows.append(np.eye(system.nu)[index:index + 1])
         wanted.append(np.array([value - u[index]]))
+        sizes.append(float(tree.speed_sizes[index]))
     for factors, change in sums:
         rows.append(factors[None])
         wanted.append(np.array([change]))
+        sizes.append(power_of_two(float(np.abs(factors * tree.speed_sizes).max())))
     if not rows:
         return Impulse(u.copy(), np.zeros(system.nu), 0.0, {})
-    jacobian, gamma = np.concatenate(rows), np.concatenate(wanted)
+    jacobian, gamma, free, size = np.concatenate(rows), np.concatenate(wanted), tree.free_speeds(), np.array(sizes)
     try:
-        jump, loads = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free)
+        space = null_space(jacobian[:, free], size, tree.speed_sizes[free])
+        jump, loads = solve_kkt(matrix, jacobian, gamma, np.zeros(system.nu), np.zeros(system.nu), free, space)
     except np.linalg.LinAlgError:
         raise SingularError(f"{system.model.name!r}: the impulse at t = {t:.6g} s is not determined") from None
-    missed = float(np.abs(jacobian[:, free] @ jump[free] - gamma).max(initial=0.0))
-    if missed > 1e-6 * (1.0 + float(np.abs(gamma).max(initial=0.0))):
+    missed = np.abs(jacobian[:, free] @ jump[free] - gamma)
+    if (missed / size).max(initial=0.0) > 1e-6 * (1.0 + float(np.abs(gamma / size).max(initial=0.0))):
         raise SingularError(f"{system.model.name!r}: no speeds satisfy the constraints at t = {t:.6g} s; the closest "
-                            f"miss them by {missed:.3g}")
+                            f"miss them by {float(missed[np.argmax(missed / size)]):.3g}")
     after = u + jump
     loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))
     return Impulse(after, matrix @ jump, loss, _on_children(system, q, loads, t))

@@ -150,7 +150,7 @@ class Rhs:
         """The nearest states with closed loops. Methods without plans correct all stages of a step: along the plan of
         another method that does harm near bad pivots. Cost: O(nu^3) per state, so that large machines go without."""
         system = self.system
-        target = Target(system.model.prescribed_mask(), np.ones(system.nu))
+        target = Target(system.model.prescribed_mask(), 1.0 / system.model.tree.speed_sizes)
         if self.closing == "position":
             q, _ = system.plans.closer.close(q, target, t)
         return q, project(system.plans.loops, q, u, target, t)[0]

@@ -25,6 +25,7 @@ from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
 from bellcrank.simulate.whole_turns import Beginning
+from bellcrank.system.loop_errors import open_shares
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -228,26 +229,26 @@ class Setup:
             y[:, :nq], y[:, nq:] = moved, np.where(held, speeds, y[:, nq:])
         if not system.model.tree.looped:
             return y
-        gap = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=-1, initial=0.0)
-        rate = np.abs(system.loop_rate_error(y[:, :nq], y[:, nq:], t=self.start)).max(axis=-1, initial=0.0)
-        size = 1.0 + np.abs(y[:, nq:]).max(axis=-1, initial=0.0)
-        if gap.max() > OPEN or (rate / size).max() > OPEN:
-            raise self._open(y, gap, rate)
-        some = np.flatnonzero((gap > ROUNDING) | (rate > ROUNDING * size))
+        gap, rate = open_shares(system.plans, y[:, :nq], y[:, nq:], self.start)
+        if gap.max() > OPEN or rate.max() > OPEN:
+            raise self._open(y)
+        some = np.flatnonzero((gap > ROUNDING) | (rate > ROUNDING))
         if len(some) and not system.model.batched:
-            target = Target(held, np.ones(system.nu))
+            target = Target(held, 1.0 / system.model.tree.speed_sizes)
             y[some, :nq], _ = system.plans.closer.close(y[some, :nq], target, self.start)
             y[some, nq:], _ = project(system.plans.loops, y[some, :nq], y[some, nq:], target, self.start)
         return y
 
-    def _open(self, y: Floats, gap: Floats, rate: Floats) -> StateError:
+    def _open(self, y: Floats) -> StateError:
         """A state whose loops are open: which ones, and the two things that can be meant."""
         system, nq = self.system, self.system.nq
         errors = np.abs(system.loop_error(y[:, :nq], t=self.start)).max(axis=0)
-        closures, of_row = system.model.tree.closures, system.plans.loops.closure_of_row
-        names = dict.fromkeys(closures[k].name for row, k in enumerate(of_row) if errors[row] > OPEN)
-        text = (f"simulate: the loops of {system.model.name!r} are open by {gap.max():.3g} and open at "
-                f"{rate.max():.3g} per second in the state given; use the state that assemble() returns")
+        rates = np.abs(system.loop_rate_error(y[:, :nq], y[:, nq:], t=self.start))
+        closures, loops = system.model.tree.closures, system.plans.loops
+        shares = loops.shares(errors)
+        names = dict.fromkeys(closures[k].name for row, k in enumerate(loops.closure_of_row) if shares[row] > OPEN)
+        text = (f"simulate: the loops of {system.model.name!r} are open by {errors.max():.3g} and open at "
+                f"{rates.max():.3g} per second in the state given; use the state that assemble() returns")
         if names:
             some = ", ".join(map(repr, list(names)[:8]))
             text += (f". To begin with open loops: system.release({some}).simulate(...), where an event with the "

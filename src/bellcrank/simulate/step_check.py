@@ -81,7 +81,7 @@ class StepCheck:
         if not len(times):
             return
         if self._dense and self._count < _ROWS:
-            self._rows.append(u[:_ROWS - self._count, :_STATES].copy())
+            self._rows.append(u[:_ROWS - self._count, :_STATES] / system.model.tree.speed_sizes)
             self._count += len(self._rows[-1])
         for name, row in (("first", 0), ("last", len(times) - 1)):
             if name == "last" or not self._ends:
@@ -134,16 +134,19 @@ class StepCheck:
                 one = run.partial(spot.y, spot.t, h, spot.state)
                 half = run.partial(spot.y, spot.t, 0.5 * h, spot.state)
                 two = run.partial(half, spot.t + 0.5 * h, 0.5 * h, spot.state)
-                apart = system.difference(one[:nq], two[:nq])
-                way = np.abs(system.difference(spot.y[:nq], half[:nq])) + np.abs(system.difference(half[:nq], two[:nq]))
+                sizes = system.model.tree.speed_sizes
+                apart = system.difference(one[:nq], two[:nq]) / sizes
+                way = np.abs(system.difference(spot.y[:nq], half[:nq]) / sizes) + np.abs(
+                    system.difference(half[:nq], two[:nq]) / sizes)
         except (BellcrankError, ArithmeticError):
             return _Finding(spot, math.inf)
         moved = float(way.max(initial=0.0))
         if moved <= _STILL:
             return None
-        size = max(np.finfo(float).tiny, *(float(np.abs(y[nq:]).max(initial=0.0)) for y in (spot.y, half, two)))
+        size = max(np.finfo(float).tiny, *(float(np.abs(y[nq:] / sizes).max(initial=0.0))
+                                                for y in (spot.y, half, two)))
         differ = max(float(np.abs(apart).max(initial=0.0)) / moved,
-                     float(np.abs(one - two)[nq:].max(initial=0.0)) / size)
+                     float(np.abs((one - two)[nq:] / sizes).max(initial=0.0)) / size)
         return _Finding(spot, differ if math.isfinite(differ) else math.inf)
 
     def _better(self, run: FixedRun | ReferenceRun, spot: _Spot) -> float:

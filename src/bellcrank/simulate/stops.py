@@ -10,10 +10,10 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.joints.joint import unit_vector
+from bellcrank.mechanism.sizes import speed_sizes, turns
 from bellcrank.simulate.closing import CutJoint, cut_joint, numbers, unknown_joint
 from bellcrank.simulate.control import Named, joint_places
 from bellcrank.simulate.events import Change, Event
-from bellcrank.simulate.fields import turns
 from bellcrank.simulate.impulse import impulse
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ class Stop(Event):
     def gap(self, state: State, system: Machine) -> float:
         """How far a state is from the stop, negative beyond it; zero within rounding."""
         gap = (self.value(state, system) - self.bound) * self.sign
-        return gap if abs(gap) > _AT * max(1.0, abs(self.bound)) else 0.0
+        joint = system.model.mechanism.joint(self.joint).joint
+        size = float(speed_sizes(joint, system.model.tree.length)[self.coordinate])
+        return gap if abs(gap) > _AT * max(size, abs(self.bound)) else 0.0
 
     def touched(self, state: State, system: Machine) -> bool:
         """Whether a state is at the stop, and not on its way away from it."""

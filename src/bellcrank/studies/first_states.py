@@ -13,6 +13,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import ROUNDING
 from bellcrank.system.assembly import initial_speeds
+from bellcrank.system.loop_errors import open_shares
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -94,7 +95,7 @@ def shaping_columns(first: System, columns: tuple[VariedColumn, ...], state: Sta
         if column.kind == "p":
             other = first.with_parameters(**{column.key: rows[:, k].copy()})
             q = np.broadcast_to(state.q, (len(rows), first.nq))
-            gap = np.abs(other.loop_error(q, t=state.t)).max(initial=0.0) if first.model.tree.looped else 0.0
+            gap = np.abs(other.plans.closer.residual(q, state.t)).max(initial=0.0) if first.model.tree.looped else 0.0
             if not gap <= ROUNDING or initial_speeds(other.plans).ndim > 1:
                 found.append(k)
     return tuple(found)
@@ -125,9 +126,7 @@ def _assembled(system: System, columns: tuple[VariedColumn, ...], row: Floats, g
 
 def _open(system: System, found: FirstStates) -> list[int]:
     """Rows whose loops are open with all of their own parameters."""
-    gap = np.abs(system.loop_error(found.q, t=found.t)).max(axis=-1, initial=0.0)
-    rate = np.abs(system.loop_rate_error(found.q, found.u, t=found.t)).max(axis=-1, initial=0.0)
-    size = 1.0 + np.abs(found.u).max(axis=-1, initial=0.0)
-    bad = ~((gap <= ROUNDING) & (rate <= ROUNDING * size))
+    gap, rate = open_shares(system.plans, found.q, found.u, found.t)
+    bad = ~((gap <= ROUNDING) & (rate <= ROUNDING))
     bad[list(found.failed)] = bad[0] = False  # without a state; put together with all of its own
     return np.flatnonzero(bad).tolist()

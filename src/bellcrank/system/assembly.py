@@ -171,12 +171,12 @@ def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: fl
 
 def _check_speeds(plans: LoopPlans, q: Floats, speeds: Floats, wanted: Floats, left: Floats, t: float) -> None:
     """Refuse speeds (n, nu) that open the loops: what is held contradicts itself."""
-    size = 1.0 + np.abs(wanted).max(axis=-1, initial=0.0)
+    size = 1.0 + np.abs(wanted / plans.tree.speed_sizes).max(axis=-1, initial=0.0)
     if not (left > DRIFTED * size).any():
         return
     state = int(np.argmax(left / size))
     rate = np.abs(loop_rate_error(plans, q[state], speeds[state], t=t))
-    worst = int(np.argmax(rate))
+    worst = int(np.argmax(plans.loops.shares(rate)))
     raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the constraint "
                         f"{plans.loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them, or take the "
                         "nearest that agree: project()")
@@ -381,7 +381,7 @@ def initial_speeds(plans: LoopPlans) -> Floats:
 
 def same_position(plans: LoopPlans, a: Floats, b: Floats) -> bool:
     """Whether two positions differ by nothing but whole turns."""
-    return bool(np.abs(without_turns(plans, plans.configuration.difference(a, b))).max(initial=0.0) < SAME)
+    return bool(plans.loops.step_length(without_turns(plans, plans.configuration.difference(a, b))) < SAME)
 
 
 def without_turns(plans: LoopPlans, change: Floats) -> Floats:

@@ -11,6 +11,7 @@ from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import DRIFTED
+from bellcrank.mechanism.sizes import speed_sizes
 from bellcrank.system.loop_errors import loop_speeds
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def with_closing_speeds(plans: LoopPlans, q: Floats, u: Floats, asked: Sequence[
                         t: float) -> Floats:
     """Speeds (states, nu) nearest to u that keep the loops closed at q, what is held, and have what is asked for."""
     units, free, scale = np.eye(plans.tree.nu), target.free, target.weights[target.free]
+    kinds = {joint: speed_sizes(plans.model.mechanism.joint(joint).joint, plans.tree.length) for joint, _, _ in asked}
+    sizes = np.concatenate([plans.loops.row_sizes, *(kinds[joint][which] for joint, which, _ in asked)])
     out = np.array(np.broadcast_to(u, (len(q), plans.tree.nu)))
     for i, place in enumerate(q):
         rows, lacks = [plans.loops.dense(plans.loops.linearized(place, t)[1])], []
@@ -63,13 +66,14 @@ def with_closing_speeds(plans: LoopPlans, q: Floats, u: Floats, asked: Sequence[
             still = loop_speeds(plans, place, np.zeros(plans.tree.nu), joint, t=t)
             rows.append((loop_speeds(plans, place, units, joint, t=t) - still).T[which])
             lacks.append(values[min(i, len(values) - 1)] - loop_speeds(plans, place, out[i], joint, t=t)[which])
-        matrix = np.vstack(rows)[:, free] / scale
-        wanted = np.concatenate([np.zeros(len(rows[0])), *lacks])
+        matrix = np.vstack(rows)[:, free] / scale / sizes[:, None]
+        wanted = np.concatenate([np.zeros(len(rows[0])), *lacks]) / sizes
         change = np.linalg.lstsq(matrix, wanted, rcond=_FLAT)[0]
-        left = np.abs(matrix @ change - wanted).max(initial=0.0)
+        lacking = np.abs(matrix @ change - wanted)
+        left = lacking.max(initial=0.0)
         if left > DRIFTED * (1.0 + float(np.abs(wanted).max(initial=0.0))):
             raise AssemblyError(f"assemble {plans.tree.name!r}: joint {asked[0].joint!r} cannot have the speed that is "
                                 f"asked for: what else is held, or the position, allows no such motion (it lacks "
-                                f"{left:.3g})")
+                                f"{(lacking * sizes)[np.argmax(lacking)]:.3g})")
         out[i, free] += change / scale
     return out

@@ -13,6 +13,7 @@ from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.sizes import speed_sizes
 
 __all__ = ["Configuration"]
 
@@ -20,8 +21,9 @@ __all__ = ["Configuration"]
 class Configuration:
     """The coordinates of a mechanism's joints, in the order the joints were added; `cut` joints have none here."""
 
-    def __init__(self, mechanism: Mechanism, cut: Sequence[str] = ()) -> None:
+    def __init__(self, mechanism: Mechanism, cut: Sequence[str] = (), length: float = 1.0) -> None:
         gone = set(cut)
+        self.length = length  #: typical of the machine [m]
         self._mechanism, self._cut = mechanism, gone
         #: the joints that have coordinates
         self.records = tuple(r for r in mechanism.joints if r.name not in gone)
@@ -45,13 +47,14 @@ class Configuration:
 
     @cached_property
     def usual(self) -> Floats:
-        """An ordinary change of every speed's coordinate: 1 for joints (rad, m), little for deformations."""
-        out = np.ones(self.nu)
-        for r in self.records:
-            if isinstance(r.joint, Modal):
-                j = self.starts[r.name][1]
-                out[j:j + r.joint.nu] = r.joint.body.usual_size()
-        return out
+        """An ordinary change of every speed's coordinate: 1 rad, the machine's typical length, little for
+        deformations."""
+        return self._sizes(self.length)
+
+    def _sizes(self, length: float) -> Floats:
+        each = [r.joint.body.usual_size() if isinstance(r.joint, Modal) else speed_sizes(r.joint, length)
+                for r in self.records if r.joint.nu]
+        return np.concatenate([np.zeros(0), *each])
 
     # -- places by name -------------------------------------------------------------------------
     @cached_property
@@ -123,11 +126,12 @@ class Configuration:
         if not self._simple:  # components of a normal distribution point uniformly in all directions
             q = rng.normal(size=(*lead, self.nq))
         u = rng.normal(size=(*lead, self.nu))
-        u *= self.usual
+        usual = self._sizes(1.0)
+        u *= usual
         for r in self.records:
             if isinstance(r.joint, Modal):  # small deformations
                 i, j = self.starts[r.name]
-                q[..., i:i + r.joint.nq] *= self.usual[j:j + r.joint.nu]
+                q[..., i:i + r.joint.nq] *= usual[j:j + r.joint.nu]
         return self.normalize(q), u
 
     @cached_property

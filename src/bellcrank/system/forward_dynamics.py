@@ -172,7 +172,7 @@ def dense_dynamics(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenche
         raise StateError(f"forward_dynamics: tau[{int(np.argwhere(~np.isfinite(tau))[0, -1])}] is not finite")
     tau = actuator_forces(plans, q, u, tau, t=t)
     free = plans.tree.free_speeds()
-    space = null_space(jacobian[..., free])
+    space = null_space(jacobian[..., free], plans.loops.row_sizes, plans.tree.speed_sizes[free])
     _check_rank(plans, np.asarray(q, dtype=float), np.asarray(space[2].sum(axis=-1)), t)
     try:
         return solve_kkt(matrix, jacobian, gamma, tau - bias(plans, q, u, wrenches=wrenches, t=t), driven, free, space)

@@ -154,8 +154,9 @@ def speeds_near(plans: LoopPlans, values: Mapping[str, Any]) -> Floats:
 
 
 def weighting(plans: LoopPlans, weights: Mapping[str, float] | None, usual: Floats | None = None) -> Floats:
-    """Weights of all speeds from {joint: weight}; where nothing is said one over what is `usual`, or one."""
-    out = np.ones(plans.tree.nu) if usual is None else 1.0 / usual
+    """Weights of all speeds from {joint: weight}; over what is `usual`, or one; 1 where nothing is said."""
+    base = np.ones(plans.tree.nu) if usual is None else 1.0 / usual
+    out = base.copy()
     for key, value in (weights or {}).items():
         try:
             good = 0.0 < float(value) < float("inf")
@@ -164,7 +165,8 @@ def weighting(plans: LoopPlans, weights: Mapping[str, float] | None, usual: Floa
         if not good:
             raise StateError(f"weights: {key!r} needs a positive number, got {value!r}")
         if usual is None or plans.configuration.split(key)[0] not in plans.tree.cut_names:  # others count in `begin`
-            out[plans.configuration.speed_entries(key)] = float(value)
+            entries = plans.configuration.speed_entries(key)
+            out[entries] = float(value) * base[entries]
     return out
 
 

@@ -13,7 +13,7 @@ from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
 from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
-from bellcrank.loops.tolerances import RANK
+from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system.drive_programs import allowed_motions, drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forward_dynamics import forward_dynamics
@@ -67,9 +67,10 @@ def _actuated_tree(plans: LoopPlans, forces: Floats, actuated: Sequence[str]) ->
     names = plans.configuration
     driven = np.array([v for name in actuated for v in names.speed_entries(name)], dtype=np.int64)
     others = np.setdiff1d(plans.tree.free_speeds(), driven)
-    size = float(np.abs(forces).max(initial=0.0))
+    sizes = plans.tree.speed_sizes
+    size = float(np.abs(forces * sizes).max(initial=0.0))
     for v in others.tolist():
-        if np.abs(forces[..., v]).max(initial=0.0) > 1e-9 * (1.0 + size):
+        if np.abs(forces[..., v]).max(initial=0.0) * sizes[v] > 1e-9 * (plans.tree.effort + size):
             raise ModelError(f"inverse_dynamics: the motion needs a force at {names.speed_names[v]}, which is not "
                              f"among the actuated joints ({', '.join(actuated) or 'none'})")
     forces[..., others] = 0.0
@@ -201,7 +202,7 @@ def _enforce(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Arr
 def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int],
                   scale: Floats, free: npt.NDArray[np.int64], out: Floats) -> None:
     jacobian = loop_jacobian(plans, q, t=t)[..., free]
-    _, basis, kept = null_space(jacobian)
+    _, basis, kept = null_space(jacobian, plans.loops.row_sizes, plans.tree.speed_sizes[free])
     place = {v: i for i, v in enumerate(free.tolist())}
     rows = np.swapaxes(basis, -1, -2)  # N^T, zero rows where it is padded
     drive = rows[..., [place[v] for v in drives]] * scale
@@ -219,23 +220,24 @@ def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: 
 def _sparse_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int],
                    scale: Floats, out: Floats) -> None:
     """J^T lambda + B tau = needed, the smallest solution, by sparse factors."""
-    loops = plans.loops
+    loops, sizes = plans.loops, plans.tree.speed_sizes
     lead = needed.shape[:-1]
     where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, plans.tree.nq))
     when = np.broadcast_to(np.asarray(t, dtype=float), lead)
     for index in np.ndindex(*lead):
-        entries = loops.linearized(where[index], when[index])[1]
+        entries = loops.linearized(where[index], when[index])[1] / loops.row_sizes[loops.all_rows]
         rows = np.concatenate([loops.all_vars, drives])
         columns = np.concatenate([loops.all_rows, loops.m + np.arange(len(drives))])
-        values = np.concatenate([entries, scale])
+        values = np.concatenate([entries, scale]) * sizes[rows]
         every = np.arange(loops.m + len(drives))
         x = np.zeros(len(every))
-        rest = needed[index].copy()
+        wanted = needed[index] * sizes  # all of them work on ordinary changes [J]
+        rest = wanted
         for _ in range(4):  # each pass removes what the damping left over
             step = sparse_least(rows, columns, values, plans.tree.nu, every, np.ones(len(every)), rest, 1e-10)
             x += step
-            rest = needed[index] - np.bincount(rows, values * x[columns], minlength=plans.tree.nu)
-        if np.abs(rest).max() > 1e-7 * max(1.0, float(np.abs(needed[index]).max())):
+            rest = wanted - np.bincount(rows, values * x[columns], minlength=plans.tree.nu)
+        if np.abs(rest).max() > 1e-7 * max(plans.tree.effort, float(np.abs(wanted).max())):
             raise _underactuated(plans, drives, len(drives),
                                  len(plans.tree.free_speeds()) - len(plans.general().kept))
         out[(*index, drives)] = x[loops.m:] * scale
@@ -249,15 +251,17 @@ def _underactuated(plans: LoopPlans, drives: list[int], rank: int, freedom: int)
 
 def check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:
     """A motion that opens the loops has no drives."""
-    size = 1.0 + float(np.abs(np.asarray(udot)).max(initial=0.0)) + float(np.abs(np.asarray(u)).max(initial=0.0))**2
+    fast, fierce = (float(np.abs(np.asarray(x) / plans.tree.speed_sizes).max(initial=0.0)) for x in (u, udot))
+    size = 1.0 + fierce + fast**2
     for what, error, scale in (
             ("positions", loop_error(plans, q, t=t), 1.0), ("speeds", loop_rate_error(plans, q, u, t=t), size),
             ("accelerations", loop_acceleration_error(plans, q, u, udot, t=t), size)):
-        worst = float(np.abs(error).max(initial=0.0))
-        if worst > 1e-6 * scale:
-            row = int(np.unravel_index(int(np.argmax(np.abs(error))), error.shape)[-1])
-            raise StateError(f"inverse_dynamics: these {what} open the loop closed by {plans.loops.row_names[row]} "
-                             f"(by {worst:.3g}); use assemble() and consistent_acceleration()")
+        share = np.abs(plans.loops.shares(error))
+        if float(share.max(initial=0.0)) > OPEN * scale:
+            worst = np.unravel_index(int(np.argmax(share)), share.shape)
+            raise StateError(f"inverse_dynamics: these {what} open the loop closed by "
+                             f"{plans.loops.row_names[int(worst[-1])]} (by {abs(float(error[worst])):.3g}); use "
+                             "assemble() and consistent_acceleration()")
 
 
 def consistent_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike,
@@ -285,12 +289,14 @@ def consistent_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
 def _careful_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, free: npt.NDArray[np.int64],
                           t: npt.ArrayLike) -> Floats:
     """By singular values of the loop Jacobian."""
-    solved = factors(loop_jacobian(plans, q, t=t)[..., free])
+    sizes = plans.tree.speed_sizes
+    solved = factors(loop_jacobian(plans, q, t=t)[..., free] * sizes[free] / plans.loops.row_sizes[:, None])
     for _ in range(2):  # the second removes rounding
         error = loop_acceleration_error(plans, q, u, wanted, t=t)
         wanted = np.array(np.broadcast_to(wanted, (*error.shape[:-1], plans.tree.nu)))
-        wanted[..., free] -= solved.solve(error, 0.0, RANK)[0]
-    _refuse_contradiction(np.abs(loop_acceleration_error(plans, q, u, wanted, t=t)), wanted)
+        wanted[..., free] -= solved.solve(plans.loops.shares(error), 0.0, RANK)[0] * sizes[free]
+    left = plans.loops.shares(loop_acceleration_error(plans, q, u, wanted, t=t))
+    _refuse_contradiction(np.abs(left), wanted / sizes)
     return wanted
 
 
@@ -298,22 +304,24 @@ def _quick_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, 
                         motions: Floats, t: npt.ArrayLike) -> Floats:
     """A possible acceleration plus the combination of virtual motions that brings it to what is held, and nearest
     to what is wanted otherwise."""
-    some = forward_dynamics(plans, q, u, t=t)
-    basis, lack = np.swapaxes(motions, -1, -2), wanted - some
+    some, sizes = forward_dynamics(plans, q, u, t=t), plans.tree.speed_sizes
+    own = sizes[list(plans.first(q, t).independent)]
+    basis, lack = np.swapaxes(motions, -1, -2) * own / sizes[:, None], (wanted - some) / sizes
     free = ~(held | plans.model.prescribed_mask())
     pinned = factors(np.broadcast_to(basis[..., held, :], (*lack.shape[:-1], int(held.sum()), motions.shape[-2])))
     weights = pinned.solve(lack[..., held], 0.0, RANK)[0]
-    _refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted)
+    _refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted / sizes)
     kept = pinned.s > RANK * np.maximum(pinned.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
     rows = pinned.vt * kept[..., None]
     loose = np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows  # combinations that leave what is held
     rest = lack[..., free] - times(basis[..., free, :], weights)
     more = factors(basis[..., free, :] @ loose).solve(rest, 0.0, RANK)[0]
-    return np.asarray(some + times(basis, weights + times(loose, more)))
+    return np.asarray(some + times(basis, weights + times(loose, more)) * sizes)
 
 
 def _refuse_contradiction(left: Floats, wanted: Floats) -> None:
-    size = left.max(axis=-1, initial=0.0)
-    if (size > 1e-7 * (1.0 + np.abs(wanted).max(axis=-1, initial=0.0))).any():
+    """Refuse accelerations by what is left of them; both are shares of the machine's size."""
+    share = left.max(axis=-1, initial=0.0) / (1.0 + np.abs(wanted).max(axis=-1, initial=0.0))
+    if (share > 1e-7).any():
         raise StateError("consistent_acceleration: the accelerations held contradict the loops (by "
-                         f"{float(size.max()):.3g})")
+                         f"{float(share.max()):.3g} of their size)")

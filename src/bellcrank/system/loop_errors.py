@@ -17,9 +17,21 @@ if TYPE_CHECKING:
     from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["closure_index", "largest_errors", "loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_error",
-           "loop_jacobian", "loop_names", "loop_rate_error", "loop_speeds", "loop_state",
-           "over_groups"]
+__all__ = [
+    "closure_index",
+    "largest_errors",
+    "loop_acceleration_error",
+    "loop_coordinates",
+    "loop_drive",
+    "loop_error",
+    "loop_jacobian",
+    "loop_names",
+    "loop_rate_error",
+    "loop_speeds",
+    "loop_state",
+    "open_shares",
+    "over_groups",
+]
 
 
 def loop_names(plans: LoopPlans) -> tuple[str, ...]:
@@ -64,6 +76,15 @@ def largest_errors(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike, lan
                 np.abs(loop_rate_error(plans, q, u, t=t)).max(axis=-1, initial=0.0))
     found = plans.kernels.run("largest_errors", {"q": q, "u": u}, None, t, run, lanes)
     return found[..., ::3].max(axis=-1), found[..., 1::3].max(axis=-1)
+
+
+def open_shares(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike = 0.0) -> tuple[Floats, Floats]:
+    """The largest value and rate of a constraint at states (...), as shares of the machine's size; rates by that of the
+    fastest speed as well."""
+    fast = 1.0 + np.abs(u / plans.tree.speed_sizes).max(axis=-1, initial=0.0)
+    value, rate = (np.abs(plans.loops.shares(x)).max(axis=-1, initial=0.0) for x in (
+        loop_error(plans, q, t=t), loop_rate_error(plans, q, u, t=t)))
+    return value, rate / fast
 
 
 def _by_fours(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:

@@ -76,7 +76,7 @@ def _least_loads(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, lack: Flo
     if plans.tree.nu > _LARGE:
         return _sparse_loads(plans, q, t, lack)
     jacobian = loop_jacobian(plans, q, t=t)
-    pseudo, _, _ = null_space(jacobian)
+    pseudo, _, _ = null_space(jacobian, plans.loops.row_sizes, plans.tree.speed_sizes)
     return np.asarray((np.swapaxes(pseudo, -1, -2) @ lack[..., None])[..., 0])
 
 
@@ -85,16 +85,18 @@ def _sparse_loads(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, lack: Fl
     lead = lack.shape[:-1]
     where = np.broadcast_to(np.asarray(q, dtype=float), (*lead, plans.tree.nq))
     out = np.zeros((*lead, loops.m))
-    every = np.arange(loops.m)
+    every, sizes = np.arange(loops.m), plans.tree.speed_sizes
     times = np.broadcast_to(np.asarray(t, dtype=float), lead)
     for index in np.ndindex(*lead):
-        entries = loops.linearized(where[index], times[index])[1]
-        rest = lack[index].copy()
+        entries = loops.linearized(where[index], times[index])[1] * sizes[loops.all_vars] / loops.row_sizes[
+            loops.all_rows]
+        wanted, load = lack[index] * sizes, np.zeros(loops.m)  # all of them work on ordinary changes [J]
+        rest = wanted
         for _ in range(4):
-            out[index] += sparse_least(loops.all_vars, loops.all_rows, entries, plans.tree.nu, every, np.ones(loops.m),
-                                       rest, 1e-10)
-            rest = lack[index] - np.bincount(loops.all_vars, entries * out[index][loops.all_rows],
-                                             minlength=plans.tree.nu)
-        if np.abs(rest).max() > 1e-6 * max(1.0, float(np.abs(lack[index]).max())):
+            load += sparse_least(loops.all_vars, loops.all_rows, entries, plans.tree.nu, every, np.ones(loops.m), rest,
+                                 1e-10)
+            rest = wanted - np.bincount(loops.all_vars, entries * load[loops.all_rows], minlength=plans.tree.nu)
+        out[index] = load / loops.row_sizes
+        if np.abs(rest).max() > 1e-6 * max(plans.tree.effort, float(np.abs(wanted).max())):
             raise SingularError(f"reactions of {plans.tree.name!r}: the loops cannot supply the forces needed")
     return out

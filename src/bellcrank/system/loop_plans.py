@@ -109,7 +109,8 @@ class LoopPlans:
         except ModelError:
             return None
         bound = np.isin(np.arange(self.tree.nu), self.loops.all_vars)
-        return NearCloser(self._attempt, space.moved, space.normalize, space.difference, bound)
+        return NearCloser(self._attempt, space.moved, space.normalize, space.difference, bound, self.tree.speed_sizes,
+                          self.tree.coordinate_sizes)
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
@@ -169,7 +170,7 @@ class LoopPlans:
         try:
             return self.reference()
         except AssemblyError:
-            if float(np.abs(self.loops.error(q, t)).max(initial=0.0)) > OPEN:
+            if float(np.abs(self.closer.residual(q, t)).max(initial=0.0)) > OPEN:
                 raise
         if self.model.batched:
             return self.plain.reference_near(q, t)
@@ -304,12 +305,14 @@ class LoopPlans:
         that a new plan might have."""
         if len(plan.kept) != len(best.kept):
             return False
-        jacobian = self.loops.dense(self.loops.linearized(q, t)[1])
+        loops = self.loops
+        jacobian = loops.dense(loops.linearized(q, t)[1]) * loops.tree.speed_sizes / loops.row_sizes[:, None]
         for group in plan.groups:
-            rows = jacobian[list(group.rows)]
+            rows, units = jacobian[list(group.rows)], loops.tree.speed_sizes[list(group.dependent)] / loops.row_sizes[
+                list(group.rows)]
             sizes = np.abs(rows).max(axis=1, initial=0.0)
             for i, v in enumerate(group.dependent):
-                if abs(rows[i, v]) <= max(_SERVES * sizes[i], _AS_LARGE * group.sizes[i]):
+                if abs(rows[i, v]) <= max(_SERVES * sizes[i], _AS_LARGE * group.sizes[i] * units[i]):
                     return False
                 rows[i + 1:] -= np.outer(rows[i + 1:, v] / rows[i, v], rows[i])
         return True
@@ -336,7 +339,7 @@ class LoopPlans:
     # -- errors ---------------------------------------------------------------------------------
     def _check_resistance(self, matrix: Floats, jacobian: Floats, free: npt.NDArray[np.int64]) -> None:
         """Refuse motions that nothing resists, by M and J of the free speeds: their acceleration would be infinite."""
-        _, basis, kept = null_space(jacobian)
+        _, basis, kept = null_space(jacobian, self.loops.row_sizes, self.tree.speed_sizes[free])
         basis = basis[:, ~kept]
         if not basis.shape[1]:
             return

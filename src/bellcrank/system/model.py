@@ -100,7 +100,7 @@ class Model:
     @cached_property
     def configuration(self) -> Configuration:
         """Names of coordinates and speeds, their places in q and u, and the operations of configuration space."""
-        return Configuration(self.mechanism, self.tree.cut_names)
+        return Configuration(self.mechanism, self.tree.cut_names, self.tree.length)
 
     @property
     def mass(self) -> float:

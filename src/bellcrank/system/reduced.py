@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import SingularError
+from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import MOVED
 from bellcrank.system import body_kinematics
 from bellcrank.system.drive_programs import allowed_motions
@@ -112,7 +113,7 @@ def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t
         return motions, drift
     rest = [i for i in tree.free_speeds() if i not in set(entries)]
     matrix = loop_jacobian(plans, q, t=t)
-    solve = np.linalg.pinv(matrix[..., rest])
+    solve = null_space(matrix[..., rest], plans.loops.row_sizes, tree.speed_sizes[rest])[0]
     motions[..., rest, :] = -solve @ matrix[..., list(entries)]
     _check_motions(plans, matrix, motions, entries)
     drift = np.broadcast_to(drift, (*np.broadcast_shapes(drift.shape[:-1], q.shape[:-1]), tree.nu)).copy()
@@ -122,6 +123,8 @@ def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t
 
 def _check_motions(plans: LoopPlans, matrix: Floats, motions: Floats, entries: tuple[int, ...]) -> None:
     """Refuse states in which the independent speeds do not determine the others."""
+    sizes = plans.tree.speed_sizes
+    motions, matrix = motions * sizes[list(entries)] / sizes[:, None], matrix * sizes / plans.loops.row_sizes[:, None]
     fast = np.abs(motions).max(axis=(-1, -2), initial=1.0)
     left = np.abs(matrix @ motions).max(axis=(-1, -2), initial=0.0) / (fast * np.abs(matrix).max(axis=(-1, -2)))
     dead = np.asarray((fast > _FAST) | (left > MOVED) | ~np.isfinite(fast))

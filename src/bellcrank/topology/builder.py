@@ -17,6 +17,7 @@ from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
+from bellcrank.mechanism.sizes import typical_length
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology import link_frames as frames
@@ -61,7 +62,7 @@ class _Builder:
     def __init__(self, mechanism: Mechanism, topology: Topology, merge_welds: bool, free_frames: bool,
                  uses: Mapping[str, LawUse]) -> None:
         self.mechanism, self.topology, self.uses = mechanism, topology, uses
-        self.free_frames = free_frames
+        self.free_frames, self.length = free_frames, typical_length(mechanism)
         self.parametric = bool(mechanism.parameters)
         bodies = (mechanism.ground, *mechanism.bodies)
         self.nb = len(bodies)
@@ -199,7 +200,9 @@ class _Builder:
                 constants[link, :len(values)] = values
         constants[:, 0] += np.where(usable, turn + rest, 0.0)
         constants[:, 1] += np.where(usable, slide + along, 0.0)
-        constants = frames.snap(constants, max(1.0, float(np.abs(constants).max())))
+        for column, size in enumerate((1.0, self.length, self.length)):  # an angle and a length where frames are free
+            own_size = float(np.abs(constants[:, column]).max())
+            constants[:, column] = frames.snap(constants[:, column], max(size, own_size))
         self._place_bodies()
         inertia = self._inertias()
         tree = self._assemble(kind, entries, shift, constants, inertia)
@@ -286,6 +289,7 @@ class _Builder:
             gravity=mechanism.gravity, applied=self._applied(), parameters=dict(mechanism.parameters),
             frames={f.name: f for f in mechanism.frames},
             joint_order=tuple(r.name for r in mechanism.joints if r.name not in {c.weld for c in mechanism.carriers}),
+            length=self.length,
             backwards=frozenset(k for k, h in enumerate(self.heads) if k and self.topology.backwards[h]))
 
     def frame_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[int, Floats, tuple[Number, ...]]:
@@ -295,7 +299,7 @@ class _Builder:
         base = self.body_link_symbol.get(body, tuple(self.body_link_shift[body].tolist()))
         shift = _add(at, base)
         if not _has_parameter(shift):
-            shift = tuple(frames.snap(np.array(shift, dtype=float)).tolist())
+            shift = tuple(frames.snap(np.array(shift, dtype=float), self.length).tolist())
         axes = np.full((3, 3), np.nan) if _has_parameter(pose.rows) else frames.snap(turn @ pose.rotation @ align)
         return int(self.link_of[body]), axes, shift
 

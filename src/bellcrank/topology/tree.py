@@ -22,6 +22,7 @@ from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.parts import Frame
+from bellcrank.mechanism.sizes import coordinate_sizes, power_of_two, speed_sizes
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
 from bellcrank.topology.contact_pairs import ContactPair
@@ -190,6 +191,31 @@ class Tree:
     frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
     joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers
     plan: Any = None  #: how loops are taken apart; see `loops.plan`
+    length: float = 1.0  #: typical of the machine [m], see `mechanism.sizes`
+
+    @cached_property
+    def effort(self) -> float:
+        """What accelerates the machine by its own size in a second [J]: forces, each times an ordinary change of its
+        coordinate, are small beside this."""
+        return power_of_two(float(self.inertia[1:, 0].sum())) * self.length**2
+
+    @cached_property
+    def speed_sizes(self) -> Floats:
+        """An ordinary change of every speed's coordinate, (nu,): see `mechanism.sizes`."""
+        out = np.ones(self.nu)
+        for joint, start in zip(self.joints, self.u_start.tolist(), strict=True):
+            if joint is not None and joint.nu:
+                out[start:start + joint.nu] = speed_sizes(joint, self.length)
+        return out
+
+    @cached_property
+    def coordinate_sizes(self) -> Floats:
+        """An ordinary change of every coordinate, (nq,)."""
+        out = np.ones(self.nq)
+        for joint, start in zip(self.joints, self.q_start.tolist(), strict=True):
+            if joint is not None and joint.nq:
+                out[start:start + joint.nq] = coordinate_sizes(joint, self.length)
+        return out
 
     @cached_property
     def loaded_names(self) -> tuple[str, ...]:

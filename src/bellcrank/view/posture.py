@@ -60,7 +60,8 @@ class Posture:
         self._free = ~system.model.prescribed_mask()
         #: an ordinary change of every speed's coordinate
         units = [u for name in system.joint_names for u in speed_units(system.model.mechanism.joint(name).joint)]
-        self._scale = np.array([length if u == "m/s" else 1.0 for u in units]) * system.model.configuration.usual
+        usual = system.model.configuration.usual
+        self._scale = np.where(np.array(units) == "m/s", length, usual)
         self._independent = self._chosen()
         self.sliders = tuple(s for s in self._sliders(units) if s is not None)
 
@@ -203,7 +204,8 @@ class Posture:
 
     def _rows(self, q: Floats) -> Floats:
         """The Jacobian of the loops by scaled speeds, those of prescribed joints left out."""
-        return np.asarray(loop_jacobian(self.system.plans, q, t=self.t)) * (self._scale * self._free)
+        rows = loop_jacobian(self.system.plans, q, t=self.t) / self.system.plans.loops.row_sizes[:, None]
+        return np.asarray(rows * (self._scale * self._free))
 
     def _try(self, wish: Floats) -> bool:
         """Change independent speeds' coordinates by `wish`, the others as the loops want it."""

@@ -1,8 +1,9 @@
 """Steps to closed positions and speeds as compiled code: what `assemble` and `project` do near a closed state.
 
 Constraints c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
-coordinate is held. The step to the closed position nearest to where the machine has moved from by p solves
-min |S^-1 (p + d)| with J d = -c, J and c without constraints on speeds alone:
+coordinate is held. Open constraints and moves of joints are reported as shares of the machine's size (`loops.sizes`).
+The step to the closed position nearest to where the machine has moved from by p solves min |S^-1 (p + d)| with
+J d = -c, J and c without constraints on speeds alone:
 
     d = n + s,   n = -S^2 J^T (J S^2 J^T)^-1 c,   s = -p + S^2 J^T (J S^2 J^T)^-1 J p                     (1)
 
@@ -19,7 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bellcrank.formulations.common.shares import largest_share
 from bellcrank.formulations.common.small_systems import solve_positive
+from bellcrank.loops.sizes import row_sizes
 from bellcrank.loops.tolerances import EXACT, ROUNDING, TINY, TURNED
 from bellcrank.lowering.looped import LoopedDirect, loop_matrix, require_direct
 from bellcrank.scalar.functions import maximum, select_less
@@ -42,10 +45,12 @@ def nearest_step(tree: Sweeps) -> tuple[Number, ...]:
     machine = require_direct(tree)
     rows = _conditions(machine)
     moved, scale = machine.given("dq"), machine.given("scale")
-    solve = _Solver(rows.on_positions, scale)
+    solve = _Solver(rows.on_positions, scale, rows.sizes)
+    lengths = machine.tree.speed_sizes.tolist()
     newton = solve.smallest([-c for c in rows.values])
     along = [d - p for d, p in zip(solve.smallest(_times(rows.on_positions, moved)), moved, strict=True)]
-    return (*newton, *along, *(_largest(x) for x in (rows.values, newton, along, moved)), _misaligned(machine))
+    return (*newton, *along, largest_share(rows.values, rows.sizes),
+            *(largest_share(x, lengths) for x in (newton, along, moved)), _misaligned(machine))
 
 
 def projected(tree: Sweeps) -> tuple[Number, ...]:
@@ -59,8 +64,10 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
     machine = require_direct(tree)
     first = machine.again({"q": machine.normalized()})
     rows = _conditions(first)
-    whole = _Solver(rows.factors, first.movable())
-    solve = whole if rows.on_positions is rows.factors else _Solver(rows.on_positions, first.movable())
+    sizes = machine.tree.speed_sizes.tolist()
+    scale = [size * x for size, x in zip(sizes, first.movable(), strict=True)]
+    whole = _Solver(rows.factors, scale, rows.sizes)
+    solve = whole if rows.on_positions is rows.factors else _Solver(rows.on_positions, scale, rows.sizes)
     step = _unless_closed(rows, solve)
     second = first.again({"q": first.displaced(step)})
     rows = _conditions(second)
@@ -72,14 +79,15 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
         change = whole.smallest([-r for r in rates])
         u = [a + b for a, b in zip(u, change, strict=True)]
         rates = [r + x for r, x in zip(rates, _times(rows.factors, change), strict=True)]
-    left = maximum(maximum(_largest(open_), _largest(last)), _largest(rates) / (1.0 + _largest(u)))
-    far = maximum(_largest(step) * (1.0 / TINY), _misaligned(second) * (1.0 / TURNED))
+    left = maximum(maximum(largest_share(open_, rows.sizes), largest_share(last, sizes)),
+                   largest_share(rates, rows.sizes) / (1.0 + largest_share(u, sizes)))
+    far = maximum(largest_share(step, sizes) * (1.0 / TINY), _misaligned(second) * (1.0 / TURNED))
     return (*q, *u, left * (1.0 / ROUNDING), far)
 
 
 def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
     """Newton's step, none where nothing but rounding is open."""
-    size = _largest(rows.values)
+    size = largest_share(rows.values, rows.sizes)
     return [select_less(size, EXACT, 0.0, x) for x in solve.smallest([-c for c in rows.values])]
 
 
@@ -93,6 +101,7 @@ class _Conditions:
     driven: list[dict[int, Number]]
     partial: Sequence[Number]
     on_positions: list[dict[int, Number]]  #: the factors, empty for constraints on speeds alone
+    sizes: list[float]  #: what each is measured by
 
     def rates(self, u: Sequence[Number]) -> list[Number]:
         """Rates of the values at all speeds."""
@@ -116,22 +125,32 @@ def _conditions(machine: LoopedDirect) -> _Conditions:
         part[speed] = part.get(speed, 0.0) + x
     kept = machine.tree.on_positions()
     on_positions = free if all(kept) else [row if own else {} for row, own in zip(free, kept, strict=True)]
-    return _Conditions(both[:m], free, driven, machine.partial_rates(), on_positions)
+    return _Conditions(both[:m], free, driven, machine.partial_rates(), on_positions, row_sizes(machine.tree).tolist())
 
 
 class _Solver:
     """Smallest changes that J makes given numbers of: S^2 J^T (J S^2 J^T)^-1 b."""
 
-    def __init__(self, factors: list[dict[int, Number]], scale: Sequence[Number]) -> None:
+    def __init__(self, factors: list[dict[int, Number]], scale: Sequence[Number], sizes: Sequence[float]) -> None:
         self.factors, self.squares = factors, [s * s for s in scale]
         self.matrix = [[self._product(a, b) for b in factors[:i + 1]] for i, a in enumerate(factors)]
-        self.floor = sum((row[-1] for row in self.matrix), 0.0) * _SOFT_ALL + _NONE
+        self.floors = self._floors(sizes)
+
+    def _floors(self, sizes: Sequence[float]) -> list[Number]:
+        """The part of all diagonals, each by the square of its row's size, in units of every row."""
+        total: Number = 0.0
+        for size in dict.fromkeys(sizes):
+            own = sum((row[-1] for row, x in zip(self.matrix, sizes, strict=True) if x == size), 0.0)
+            total = total + (own if size == 1.0 else own * (1.0 / (size * size)))
+        return [total * (size * size * _SOFT_ALL) + _NONE for size in sizes]
 
     def _product(self, a: dict[int, Number], b: dict[int, Number]) -> Number:
         return sum((a[v] * self.squares[v] * b[v] for v in a if v in b), 0.0)
 
     def smallest(self, right: Sequence[Number]) -> list[Number]:
-        x = solve_positive(self.matrix, right, lambda pivot, diagonal: 1.0 / (pivot + (diagonal * _SOFT + self.floor)))
+        floor = iter(self.floors)
+        x = solve_positive(self.matrix, right,
+                           lambda pivot, diagonal: 1.0 / (pivot + (diagonal * _SOFT + next(floor))))
         out: list[Number] = [0.0] * len(self.squares)
         for row, load in zip(self.factors, x, strict=True):
             for v, entry in row.items():
@@ -171,10 +190,3 @@ def _off(machine: LoopedDirect, c: Closure) -> Number:
         gap = first.x * v.x + first.y * v.y + first.z * v.z - own
         total = total + gap.dot(gap)
     return total
-
-
-def _largest(values: Sequence[Number]) -> Number:
-    out: Number = 0.0
-    for x in values:
-        out = maximum(out, abs(x))
-    return out

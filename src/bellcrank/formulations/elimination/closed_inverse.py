@@ -14,9 +14,10 @@ Deviations: none. Cost: that of the tree, and O(m w) for m constraints of w spee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from bellcrank.formulations.common.link_kinematics import joint_laws
+from bellcrank.formulations.common.shares import largest_share
 from bellcrank.formulations.common.small_systems import solve_positive
 from bellcrank.formulations.elimination.constraint_loads import (
     LoadSolver,
@@ -24,13 +25,17 @@ from bellcrank.formulations.elimination.constraint_loads import (
     Statement,
     every_constraint,
     factored,
-    largest,
     one_if_balanced,
     smallest_loads,
     unload,
 )
 from bellcrank.formulations.elimination.group_loads import group_forces, sent_forces
-from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints, redundant_constraints
+from bellcrank.formulations.elimination.group_rows import (
+    ConstraintEquation,
+    group_constraints,
+    local_sizes,
+    redundant_constraints,
+)
 from bellcrank.formulations.recursive import inverse_dynamics
 from bellcrank.loops.tolerances import OPEN
 from bellcrank.lowering.group import GroupView
@@ -105,7 +110,9 @@ def constraint_multipliers(tree: Sweeps) -> tuple[Number, ...]:
     solver = LoadSolver(machine, every_constraint(machine))
     lack = lacking_forces(machine)
     found = solver.projected(lack)  # (28), (29)
-    one = one_if_balanced(found.force.values(), lack.values())
+    sizes, effort = machine.tree.speed_sizes, machine.tree.effort
+    left, whole = ([(x, float(sizes[v])) for v, x in forces.items()] for forces in (found.force, lack))
+    one = one_if_balanced(left, whole, effort)
     return tuple(x * one for x in smallest_loads(machine, solver, found.loads))  # (30), (31)
 
 
@@ -133,20 +140,21 @@ def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
 def _only_closed(machine: LoopedDirect, constraints: Sequence[Statement], tau: Sequence[Number]) -> Field:
     """Forces of a motion that keeps the loops closed."""
     udot = machine.joint_vector([None, *(view.udot for view in machine.views[1:])])
-    closed = one_if_closed([(c.free, c.equation) for c in constraints], machine.speeds(), udot)
+    sizes = machine.tree.speed_sizes.tolist()
+    closed = one_if_closed([(c.free, c.equation) for c in constraints], machine.speeds(), udot, sizes)
     return machine.joint_field([x * closed for x in tau])
 
 
-def one_if_closed(constraints: Iterable[tuple[Mapping[int, Number], ConstraintEquation]], u: Sequence[Number],
-                  udot: Sequence[Number]) -> Number:
-    """1 if a motion keeps the loops closed to `OPEN`, in position, in speed and in acceleration; else not a number."""
-    position: Number = 0.0
-    motion: Number = 0.0
-    for free, equation in constraints:
-        position, motion = maximum(position, abs(equation.value)), maximum(motion, abs(equation.rate))
-        motion = maximum(motion, abs(sum((x * udot[v] for v, x in free.items()), 0.0) - equation.gamma))
-    fastest = largest(u)
-    size = fastest * fastest + largest(udot) + 1.0
+def one_if_closed(constraints: Sequence[tuple[Mapping[int, Number], ConstraintEquation]], u: Sequence[Number],
+                  udot: Sequence[Number], sizes: Sequence[float]) -> Number:
+    """1 if a motion keeps the loops closed to `OPEN`, in position, in speed and in acceleration; else not a number.
+    `sizes` are those of the speeds' coordinates."""
+    units = [equation.size for _, equation in constraints]
+    pulls = [sum((x * udot[v] for v, x in free.items()), 0.0) - equation.gamma for free, equation in constraints]
+    position = largest_share([equation.value for _, equation in constraints], units)
+    motion = maximum(largest_share([equation.rate for _, equation in constraints], units), largest_share(pulls, units))
+    fastest = largest_share(u, sizes)
+    size = fastest * fastest + largest_share(udot, sizes) + 1.0
     return select_less(maximum(position * size, motion), size * OPEN, 1.0, _NOT_A_NUMBER)
 
 
@@ -161,11 +169,10 @@ def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[N
     shape = group.shape
     force = group_forces(group, received)
     udot: list[Number] = [0.0] * len(shape.speeds)
-    speeds: list[Number] = []
+    speeds: list[Number] = [0.0] * len(shape.speeds)
     for v, (k, c) in enumerate(shape.speeds):
         if k >= 0:
-            udot[v] = group.links[k].udot[c]
-            speeds.append(group.links[k].u[c])
+            udot[v], speeds[v] = group.links[k].udot[c], group.links[k].u[c]
     for relation in shape.relations:  # couplers reach speeds by which no member moves
         for v, place in relation.terms:
             witness, c, _ = relation.every[place]
@@ -174,7 +181,7 @@ def inward_forces(group: GroupView, received: Sequence[Number]) -> tuple[tuple[N
     rows = [dict(c.factors) for c in constraints]
     unload(factored(shape.dependent, shape.sizes, rows), rows, force)  # (28), (29)
     every = [*constraints, *redundant_constraints(group)]
-    closed = one_if_closed([(dict(c.factors), c) for c in every], speeds, udot) if every else 1.0
+    closed = one_if_closed([(dict(c.factors), c) for c in every], speeds, udot, local_sizes(group)) if every else 1.0
     number = {pair: v for v, pair in enumerate(shape.speeds)}
     kept = [closed - 1.0 if number[k, c] in shape.dependent else force[number[k, c]] * closed
             for k, link in enumerate(group.links) if shape.own[k] for c in range(link.joint.nu)]

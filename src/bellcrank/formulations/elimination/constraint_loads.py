@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from bellcrank.formulations.common.shares import largest
 from bellcrank.formulations.common.small_systems import guarded_inverse, solve_positive
 from bellcrank.formulations.elimination.group_rows import ConstraintEquation, group_constraints
 from bellcrank.loops.tolerances import MOVED, OPEN
@@ -28,9 +29,11 @@ from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Sweeps
 
 __all__ = ["LoadSolver", "Projected", "Statement", "TriangularRows", "allowed_motions", "every_constraint", "factored",
-           "largest", "one_if_balanced", "shared_loads", "smallest_loads", "unload"]
+           "one_if_balanced", "shared_loads", "smallest_loads", "unload"]
 
 Key = TypeVar("Key")
+#: a number, and what is an ordinary change of the coordinate that it works on
+Measured = tuple[Number, float]
 
 #: sigma of (20)
 _SHRUNK = 0.01
@@ -177,38 +180,39 @@ def smallest_loads(machine: LoopedDirect, solver: LoadSolver, loads: Mapping[int
     """The multipliers of all constraints, the smallest that do the same as `loads` of those that count: (30), (31)."""
     plan, constraints = machine.tree.plan, solver.constraints
     shares = {r: solver.projected(constraints[r].free).loads for r in plan.redundant}  # (30): C
-    found = shared_loads(loads, shares)  # (31)
+    found = shared_loads(loads, shares, {r: c.equation.size for r, c in enumerate(constraints)})  # (31)
     return [found.get(r, 0.0) for r in range(len(constraints))]
 
 
-def shared_loads(loads: Mapping[Key, Number], shares: Mapping[Key, Mapping[Key, Number]]) -> dict[Key, Number]:
-    """(31): loads mu of the constraints that count, shared with redundant ones, whose rows C are `shares`."""
+def shared_loads(loads: Mapping[Key, Number], shares: Mapping[Key, Mapping[Key, Number]], sizes: Mapping[Key, float]
+                 ) -> dict[Key, Number]:
+    """(31): loads mu of the constraints that count, shared with redundant ones, whose rows C are `shares`: the smallest
+    of all, each times the size of its constraint, so that forces and moments are alike."""
     out = dict(loads)
     every = {r: {k: x for k, x in c.items() if not is_zero(x)} for r, c in shares.items()}
     out |= dict.fromkeys(every, 0.0)
     some = [r for r, c in every.items() if c]
-    matrix = [[_product(every[a], every[b]) + (1.0 if a == b else 0.0) for b in some[:i + 1]]
+    alike = {r: {k: _times(x, sizes[k] / sizes[r]) for k, x in every[r].items()} for r in some}
+    matrix = [[_product(alike[a], alike[b]) + (1.0 if a == b else 0.0) for b in some[:i + 1]]
               for i, a in enumerate(some)]
-    extra = solve_positive(matrix, [_product(every[r], loads) for r in some])  # (31): nu
-    for r, nu in zip(some, extra, strict=True):
-        out[r] = nu
+    whole = {k: _times(x, sizes[k]) for k, x in loads.items()}
+    extra = solve_positive(matrix, [_product(alike[r], whole) for r in some])  # (31): nu
+    for r, found in zip(some, extra, strict=True):
+        out[r] = nu = _times(found, 1.0 / sizes[r])
         for k, x in every[r].items():
             out[k] = out[k] - x * nu  # (31): lambda_K
     return out
 
 
-def one_if_balanced(left: Iterable[Number], forces: Iterable[Number]) -> Number:
-    """1 if what is left of forces, or of entries of a row, is nothing beside them; else not a number."""
-    rest = largest(left)
-    return 1.0 if is_zero(rest) else select_less(rest, (largest(forces) + 1.0) * OPEN, 1.0, _NOT_A_NUMBER)
+def one_if_balanced(left: Iterable[Measured], whole: Iterable[Measured], least: float) -> Number:
+    """1 if what is left of forces, or of entries of a row, is nothing beside all of them, or beside `least`; else not a
+    number. Each comes with the size of its speed's coordinate."""
+    rest, size = (largest(_times(x, own) for x, own in some) for some in (left, whole))
+    return 1.0 if is_zero(rest) else select_less(rest, (size + least) * OPEN, 1.0, _NOT_A_NUMBER)
 
 
-def largest(values: Iterable[Number]) -> Number:
-    """The largest size."""
-    out: Number = 0.0
-    for x in values:
-        out = maximum(out, abs(x))
-    return out
+def _times(x: Number, factor: float) -> Number:
+    return x if factor == 1.0 else x * factor
 
 
 def _product(a: Mapping[Key, Number], b: Mapping[Key, Number]) -> Number:
@@ -233,17 +237,20 @@ def allowed_motions(tree: Sweeps) -> tuple[Number, ...]:
     columns = [solver.motion({v: 1.0}, still) for v in solver.independent]
     drift = solver.motion({}, [c.equation.gamma for c in constraints])
     given = machine.joint_vector([None, *(view.prescribed_udot for view in machine.views[1:])])
-    closed = _one_if_allowed([constraints[r].free for r in machine.tree.plan.redundant], columns)
+    sizes = machine.tree.speed_sizes
+    motions = [(column, float(sizes[v])) for v, column in zip(solver.independent, columns, strict=True)]
+    closed = _one_if_allowed([constraints[r] for r in machine.tree.plan.redundant], motions)
     return (*(x for row in zip(*columns, strict=True) for x in row),
             *((a + b) * closed for a, b in zip(drift, given, strict=True)))
 
 
-def _one_if_allowed(rows: Sequence[Mapping[int, Number]], columns: Sequence[Sequence[Number]]) -> Number:
+def _one_if_allowed(rows: Sequence[Statement], columns: Sequence[tuple[Sequence[Number], float]]) -> Number:
     """1 if motions change no constraint of these rows by more than `MOVED` of what its entries make of them."""
     worst: Number = 0.0
     for row in rows:
-        for column in columns:
-            parts = [x * column[v] for v, x in row.items() if not is_zero(column[v])]
-            total, size = sum(parts, 0.0), sum((abs(x) for x in parts), 1.0)
+        for column, unit in columns:
+            least = row.equation.size / unit  # of what ordinary motions make of it
+            parts = [x * column[v] for v, x in row.free.items() if not is_zero(column[v])]
+            total, size = sum(parts, 0.0), sum((abs(x) for x in parts), least)
             worst = maximum(worst, abs(total) / size) if parts else worst
     return 1.0 if is_zero(worst) else select_less(worst, MOVED, 1.0, _NOT_A_NUMBER)

@@ -32,6 +32,7 @@ from bellcrank.formulations.elimination.group_rows import (
     ConstraintEquation,
     closure_constraints,
     coupler_constraint,
+    local_sizes,
 )
 from bellcrank.lowering.group import GroupView
 from bellcrank.scalar.graph import Number
@@ -82,19 +83,20 @@ def inward_wrenches(group: GroupView, received: Sequence[Number]) -> tuple[tuple
 def _loads(group: GroupView, received: Sequence[Number]) -> tuple[tuple[Number, ...], GroupLoads]:
     """Loads of one group, and what its constraints leave to those of the groups further in."""
     shape = group.shape
-    force = group_forces(group, received)
-    asked = list(force.values())
+    force, sizes = group_forces(group, received), local_sizes(group)
+    asked = [(x, sizes[v]) for v, x in force.items()]
     stated = _stated(group)
     rows = [dict(stated[place].factors) for place in shape.rows]
     block = factored(shape.dependent, shape.sizes, rows)  # (19), (20)
     kept = dict(zip(shape.rows, unload(block, rows, force), strict=True))  # (28), (29)
-    one = one_if_balanced([force[v] for v in (*shape.independent, *shape.early)], asked)
+    left = [(force[v], sizes[v]) for v in (*shape.independent, *shape.early)]
+    one = one_if_balanced(left, asked, group.world.effort)
     shares: dict[Place, Mapping[Place, Number]] = {}
     for place, equation in stated.items():
         if place not in kept:
-            share, closed = _share(block, rows, dict(equation.factors))  # (30)
+            share, closed = _share(block, rows, equation, sizes)  # (30)
             shares[place], one = dict(zip(shape.rows, share, strict=True)), one * closed
-    loads = shared_loads(kept, shares)  # (31)
+    loads = shared_loads(kept, shares, {place: equation.size for place, equation in stated.items()})  # (31)
     return sent_forces(group, force, len(received)), GroupLoads({p: x * one for p, x in loads.items()}, stated)
 
 
@@ -105,12 +107,14 @@ def _stated(group: GroupView) -> dict[Place, ConstraintEquation]:
     return out | {(-1, r): coupler_constraint(group, r) for c, r in group.shape.rows if c < 0}
 
 
-def _share(block: TriangularRows, rows: Sequence[Mapping[int, Number]], row: dict[int, Number]
-           ) -> tuple[list[Number], Number]:
+def _share(block: TriangularRows, rows: Sequence[Mapping[int, Number]], equation: ConstraintEquation,
+           sizes: Sequence[float]) -> tuple[list[Number], Number]:
     """(30) of one row, and 1 if it follows from those of its group; else not a number."""
-    entries = list(row.values())
+    row = dict(equation.factors)
+    entries = [(x, sizes[v]) for v, x in row.items()]
     share = unload(block, rows, row)
-    return share, one_if_balanced([x for v, x in row.items() if v not in block.dependent], entries)
+    left = [(x, sizes[v]) for v, x in row.items() if v not in block.dependent]
+    return share, one_if_balanced(left, entries, equation.size)
 
 
 def group_forces(group: GroupView, received: Sequence[Number]) -> dict[int, Number]:

@@ -20,14 +20,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import known_motion
+from bellcrank.loops.sizes import coupler_size
 from bellcrank.lowering.element_loads import side_of
 from bellcrank.lowering.group import GroupView
 from bellcrank.lowering.group_shape import ClosureShape
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, at_time, stabilized
 from bellcrank.mechanism.coupling import coupled
+from bellcrank.mechanism.sizes import speed_sizes
 from bellcrank.scalar.functions import maximum
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
@@ -44,6 +46,7 @@ class ConstraintEquation(NamedTuple):
     value: Number
     rate: Number
     ends: tuple[tuple[int, Force], ...] = ()
+    size: float = 1.0  #: what it is measured by, see `loops.sizes`
 
 
 class RelativeMember(NamedTuple):
@@ -55,6 +58,12 @@ class RelativeMember(NamedTuple):
 
 _STILL = Moving(General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0))), Vector.zero(),
                 Vector.zero(), Vector.zero())
+
+
+def local_sizes(group: GroupView) -> list[float]:
+    """Ordinary changes of the coordinates of a group's local speeds; 1 for those by which no member moves."""
+    each = [speed_sizes(link.joint, group.world.length) for link in group.links]
+    return [float(each[k][c]) if k >= 0 else 1.0 for k, c in group.shape.speeds]
 
 
 def group_constraints(group: GroupView) -> list[ConstraintEquation]:
@@ -95,7 +104,10 @@ def coupler_constraint(group: GroupView, index: int) -> ConstraintEquation:
         if link.mask[c]:
             gamma = gamma - link.prescribed_udot[c] * slope  # (10)
     factors = tuple((v, slopes[place]) for v, place in relation.terms)  # (10): J_v
-    return ConstraintEquation(factors, stabilized(gamma, value, rate, *group.baumgarte), value, rate)  # (9)
+    sizes = [(float(speed_sizes(link.joint, group.world.length)[c]), part)
+             for (link, c), (_, _, part) in zip(views, relation.every, strict=True)]
+    return ConstraintEquation(factors, stabilized(gamma, value, rate, *group.baumgarte), value, rate,  # (9)
+                              size=coupler_size(sizes))
 
 
 def redundant_constraints(group: GroupView) -> list[ConstraintEquation]:
@@ -171,5 +183,6 @@ def _constraint(group: GroupView, shape: ClosureShape, paths: dict[int, list[Rel
             for t in reversed(link.transforms):
                 wrench = t.force(wrench)  # (8): X^T n
     return ConstraintEquation(tuple(factors.items()), stabilized(gamma, value, rate, *group.baumgarte), value, rate,
-                              tuple(ends))
+                              tuple(ends), 1.0 if all(is_zero(x) for x in (*first.force, *second.force)) else
+                              group.world.length)
 
