@@ -36,12 +36,12 @@ from bellcrank.mechanism.forces.servo import Servo
 from bellcrank.mechanism.forces.spring import LinearSpring
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Plane
+from bellcrank.mechanism.sizes import turns
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar, reachable
 from bellcrank.simulate.arms import ArmBlocks
 from bellcrank.simulate.equations import Equations
-from bellcrank.simulate.fields import turns
 from bellcrank.simulate.machine import Code, Compiler
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Call
