@@ -28,7 +28,8 @@ _PLACES = {
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
     **dict.fromkeys(("AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
-                     "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError"), "errors"),
+                     "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning",
+                     "StateError"), "errors"),
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
@@ -47,7 +48,8 @@ _PLACES = {
 
 __all__ = [
     "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "Box", "BranchWarning",
-    "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "Ellipsoid", "Event",
+    "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "DrawingWarning", "Ellipsoid",
+    "Event",
     "FileError", "FlexibleBody", "Free", "HeightField", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh",
     "ModelError", "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
     "Revolute", "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         BellcrankWarning,
         BranchWarning,
         CacheWarning,
+        DrawingWarning,
         FileError,
         ModelError,
         NotYetError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning", "FileError",
-           "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError",
+__all__ = ["AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
+           "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError",
            "hint"]
 
 
@@ -43,6 +43,10 @@ class BellcrankWarning(UserWarning):
 
 class BranchWarning(BellcrankWarning):
     """Loops were closed on another assembly branch than that of the guess, or the branch ended too early."""
+
+
+class DrawingWarning(BellcrankWarning):
+    """Redundant constraints contradict each other by more than rounding, and were dropped: the message says which."""
 
 
 class SlowWarning(BellcrankWarning):

@@ -16,7 +16,7 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "check_joint": "joint_checks", "compare": "comparison", "contacts": "contact_forces",
            "coupler_curve": "curves",
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
-           "drive": "driven", "element_wrenches": "element_forces",
+           "drawing_errors": "loop_diagnostics", "drive": "driven", "element_wrenches": "element_forces",
            "equilibrium": "statics", "explain": "explanation", "gradient": "objectives", "identify": "identification",
            "in_speeds": "chosen_speeds", "inertial_parameters": "identification", "linearize": "linear_models",
            "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
@@ -27,7 +27,8 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
 
 __all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "check_joint", "compare", "contacts",
            "coupler_curve", "deflection",
-           "dissipated_power", "draw_deflection", "drive", "element_wrenches", "equilibrium", "explain", "gradient",
+           "dissipated_power", "draw_deflection", "drawing_errors", "drive", "element_wrenches", "equilibrium",
+           "explain", "gradient",
            "identify", "in_speeds", "inertial_parameters", "linearize", "loop_acceleration_error", "loop_coordinates",
            "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
            "partition", "section_forces", "stored_energy", "stresses", "workspace"]
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from bellcrank.analyze.joint_checks import check_joint
     from bellcrank.analyze.linear_models import linearize
     from bellcrank.analyze.loop_diagnostics import (
+        drawing_errors,
         loop_acceleration_error,
         loop_coordinates,
         loop_drive,

@@ -11,6 +11,7 @@ import numpy as np
 from bellcrank.analyze.loads_left_open import joint_axes, open_rows, plane_of
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
+from bellcrank.loops.drawing_tolerance import Drawing, drawing_text
 from bellcrank.loops.loop_paths import loop_joints
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Explanation:
     problem: str  #: why nothing is known about mobility
     #: loads that mechanics alone does not determine, named as `redundant` are; empty of very large machines
     undetermined: tuple[str, ...] = ()
+    #: what is said of redundant constraints that contradict others, and are dropped; empty if there are none
+    drawing: str = ""
 
     @property
     def rank(self) -> int:
@@ -103,9 +106,11 @@ class Explanation:
             lines.append(f"  a planar mechanism in space: {which} in a plane, in which every joint keeps its bodies, "
                          "more often than needed")
         left_open = _some(self.undetermined or self.redundant)
+        if self.drawing:
+            lines.append(f"  {self.drawing}")
         return [*lines, "  motion, driving forces and all reactions but these are exact and unique",
                 f"  mechanics alone does not determine the loads {left_open}, and what they cause in",
-                "  other joints of the loop: those reported have the smallest closing loads; a ball joint or a bushing "
+                "  other joints of the loop: those reported are smallest at the cut joints; a ball joint or a bushing "
                 "in place of a hinge decides"]
 
 
@@ -132,7 +137,8 @@ def explain(system: System) -> Explanation:
             plan, place, _ = system.plans.any_reference()
         except BellcrankError as error:
             problem = str(error)
-    dropped = set() if plan is None else set(plan.redundant)
+    drawing = system.plans.drawing if plan is not None else None
+    dropped = set() if plan is None else {*plan.redundant, *_dropped(drawing)}
     loops = [] if not tree.looped else _loops(system, dropped, place)
     all_speeds = sum(r.joint.nu for r in mechanism.joints)
     held = system.model.prescribed_mask()
@@ -150,7 +156,12 @@ def explain(system: System) -> Explanation:
         tuple(system.plans.loops.row_names[r] for r in sorted(dropped)) if dropped else (),
         tuple(system.speed_names[i] for i in chosen) if tree.looped else system.speed_names,
         tuple(n for n, yes in zip(system.speed_names, held, strict=True) if yes), why, problem,
-        tuple(system.plans.loops.row_names[r] for r in open_rows(system, place)) if dropped else ())
+        tuple(system.plans.loops.row_names[r] for r in open_rows(system, place)) if dropped else (),
+        "" if drawing is None else drawing_text(system.plans.drawn, drawing))
+
+
+def _dropped(drawing: Drawing | None) -> list[int]:
+    return [] if drawing is None else np.flatnonzero(~drawing.used).tolist()
 
 
 def _loops(system: System, dropped: set[int], q: Floats) -> list[LoopReport]:
@@ -186,24 +197,8 @@ def _clusters(system: System) -> tuple[tuple[str, ...], ...]:
     """Loops that share speeds."""
     if not system.model.tree.looped:
         return ()
-    loops = system.plans.loops
-    names = list(system.loops)
-    owner: dict[int, int] = {}
-    root = list(range(len(names)))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    for r, v in zip(loops.all_rows.tolist(), loops.all_vars.tolist(), strict=True):
-        k = loops.closure_of_row[r] if r < loops.m_closures else len(system.model.tree.closures) + r - loops.m_closures
-        if v in owner:
-            root[find(k)] = find(owner[v])
-        else:
-            owner[v] = k
-    groups: dict[int, list[str]] = {}
-    for i, name in enumerate(names):
-        groups.setdefault(find(i), []).append(name)
-    return tuple(tuple(g) for g in groups.values())
+    loops, names = system.plans.loops, system.loops
+    rows = [range(a, b) for a, b in zip(loops.starts[:-1], loops.starts[1:], strict=True)]
+    own = dict(zip(names, [*rows, *([r] for r in range(loops.m_closures, loops.m))], strict=True))
+    bound = [tuple(name for name in names if own[name] and mask[own[name][0]]) for mask, _ in loops.clusters]
+    return (*bound, *((name,) for name in names if not own[name]))

@@ -9,7 +9,6 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.joints import Planar, Prismatic, Revolute
-from bellcrank.system.loop_errors import loop_jacobian
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -25,13 +24,15 @@ _NONE, _RANK = 1e-6, 1e-9
 def open_rows(system: System, q: Floats) -> tuple[int, ...]:
     """Constraints whose loads are not determined at a closed position: those that take part in loads which balance each
     other, J^T lambda = 0. Cost: O(m^2 nu) for m constraints."""
-    rows = np.asarray(loop_jacobian(system.plans, q)) * system.model.tree.speed_sizes  # angles and lengths alike
+    drawn, drawing = system.plans.drawn, system.plans.drawing
+    rows = drawn.dense(drawn.linearized(q)[1]) * system.model.tree.speed_sizes  # angles and lengths alike
+    nothing = _RANK if drawing is None else 10.0 * system.model.options.drawing_tolerance
     if not rows.size or len(rows) > MOST:
         return ()
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     some = sizes > _RANK * sizes.max()  # others are rounding, and bind nothing
     left, values, _ = np.linalg.svd(np.where(some, rows / np.where(some, sizes, 1.0), 0.0))
-    rank = int((values > _RANK * values.max(initial=0.0)).sum())
+    rank = int((values > nothing * values.max(initial=0.0)).sum())
     return tuple(np.flatnonzero(np.abs(left[:, rank:]).max(axis=1, initial=0.0) > _NONE).tolist())
 
 

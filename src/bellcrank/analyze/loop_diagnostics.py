@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
@@ -16,7 +17,8 @@ from bellcrank.system.state_methods import of_motion, of_position
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
-__all__ = ["loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds"]
+__all__ = ["drawing_errors", "loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads",
+           "loop_speeds"]
 
 
 @of_motion()
@@ -32,6 +34,26 @@ def loop_acceleration_error(system: System, q: npt.ArrayLike, u: npt.ArrayLike, 
     True
     """
     return loop_errors.loop_acceleration_error(system.plans, q, u, udot, t=t)
+
+
+@of_position()
+def drawing_errors(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> dict[str, Floats]:
+    """Errors [m, or cosines] of redundant constraints that are dropped since the drawing contradicts itself, by name,
+    shape (...) each; empty where all constraints agree. Cost: O(n).
+
+    Dimensions with few digits cause them: axes of a planar mechanism that are not quite parallel. The constraints kept
+    are closed to rounding (`System.loop_error`); `drawing_tolerance` of `bellcrank.compile` limits what is dropped.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> bc.analyze.drawing_errors(linkage, linkage.assemble(q={"A": 0.5}))
+    {}
+    """
+    plans = system.plans
+    if not system.model.tree.looped or plans.drawing is None:
+        return {}
+    error = plans.drawn.error(q, t)
+    return {plans.drawn.row_names[r]: error[..., r] for r in np.flatnonzero(~plans.drawing.used).tolist()}
 
 
 @of_position()

@@ -238,12 +238,12 @@ def independent_speeds(system: System, q: Floats, t: float, held: Sequence[int] 
             raise ModelError(f"{system.model.name!r} has no loops: its coordinates are all {len(free)} speeds that are "
                              "free")
         return free if wanted is None else list(wanted)
-    allowed = _Allowed(system, q, t, held)
-    k = allowed.ways
-    if not held and k > system.dof:
+    allowed, plan = _Allowed(system, q, t, held), system.plans.reference_near(q, t).plan
+    k, dof = allowed.ways, len(plan.independent)
+    if not held and k > dof:
         system.plans.at(q, t)  # says which loops are singular
         raise SingularError(f"{system.model.name!r} is in a singular position: it may move in {k} ways there instead "
-                            f"of {system.dof}")
+                            f"of {dof}")
     if wanted is not None:
         chosen = list(wanted[:k])
         if len(wanted) > k and allowed.quality(chosen) < _GOOD:
@@ -251,7 +251,7 @@ def independent_speeds(system: System, q: Floats, t: float, held: Sequence[int] 
         if allowed.quality(chosen) < _NONE:
             raise ModelError(f"{_undescribed(system, wanted)}: it needs {k} speeds that determine all others")
         return chosen
-    plan, drives = system.plans.general(), sorted(_entries(system, system.model.options.actuated))
+    drives = sorted(_entries(system, system.model.options.actuated))
     for candidate in (drives, plan.independent if not plan.slipping else _inner(system, allowed)):
         if allowed.quality(candidate) > _GOOD:
             return list(candidate)
@@ -275,7 +275,7 @@ def placed_speeds(system: System, q: Floats, t: float, independent: Sequence[int
     if not system.model.tree.looped or (len(every) == len(independent) and system.plans.loops.on_positions.all()):
         return every
     allowed = _Allowed(system, q, t, held, slipping=True)
-    usual = [*every, *(v for v in system.plans.general().slipping if v not in every)]
+    usual = [*every, *(v for v in system.plans.reference_near(q, t).plan.slipping if v not in every)]
     placed = usual if allowed.quality(usual) > _GOOD else allowed.completed(every, allowed.free)
     if allowed.quality(placed) < _NONE:
         raise ModelError(f"{_undescribed(system, wanted)}: it needs {len(independent)} speeds that determine all "

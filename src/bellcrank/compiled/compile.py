@@ -10,6 +10,7 @@ from bellcrank.arguments import must_be
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError
 from bellcrank.formulations import AUTO, check_topology, functions_of, method_module
+from bellcrank.loops.tolerances import DRAWING
 from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.system.evaluator import Maker
@@ -31,7 +32,7 @@ __all__ = ["compile"]
 def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[0], *, point: str | None = None,
             schedule: str = "auto", threads: int | None = None, free_frames: bool = True, cut: Sequence[str] = (),
             actuated: Sequence[str] = (), independent: Sequence[str] = (), baumgarte: tuple[float, float] = (0.0, 0.0),
-            lock: Sequence[str] = (), precision: str = "double") -> System:
+            lock: Sequence[str] = (), precision: str = "double", drawing_tolerance: float = DRAWING) -> System:
     """Make an immutable `System` of a mechanism.
 
     `method` is a formulation ("recursive", "kane", "operator", "complement", "momenta", "divide", "dense",
@@ -52,6 +53,10 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     actuators, rotors, couplers or prescribed motions, or that sums and laws name: the joint then moves a link of its
     own, which is no body of the machine, and a weld beside it, "joint.closing", is what is cut.
 
+    `drawing_tolerance`: redundant constraints of loops that contradict each other by no more than this share of the
+    machine's length (or by as many radians), as rounded numbers do, are dropped; see
+    :func:`bellcrank.analyze.drawing_errors`. 0 drops none.
+
     `lock` names joints that stay where q says (see `System.lock`); ``lock="massless"`` locks those that nothing
     resists, such as joints of links without mass at the ends of robots.
 
@@ -66,7 +71,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
         (actuated, "actuated"), (independent, "independent"), (cut, "cut")))
     massless = isinstance(lock, str) and lock == "massless"
     wanted = () if massless else _names(lock, "lock")
-    options = Options(actuated, independent or actuated, _gains(baumgarte),
+    options = Options(actuated, independent or actuated, _gains(baumgarte), _tolerance(drawing_tolerance),
                       bool(actuated or independent or cut or wanted))
     if not mechanism.bodies:
         raise ModelError(f"mechanism {mechanism.name!r} has no bodies")
@@ -152,6 +157,16 @@ def _gains(value: object) -> tuple[float, float]:
     if not (0.0 <= alpha < float("inf") and 0.0 <= beta < float("inf")):
         raise ModelError(f"baumgarte: alpha and beta must be finite and not negative, got {(alpha, beta)}")
     return alpha, beta
+
+
+def _tolerance(value: object) -> float:
+    try:
+        tolerance = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise ModelError(f"drawing_tolerance: {value!r} is not a number") from None
+    if not 0.0 <= tolerance <= 0.01:
+        raise ModelError(f"drawing_tolerance: {tolerance:g} must lie between 0 and 0.01 of the machine's length")
+    return tolerance
 
 
 def _joint_of(mechanism: Mechanism, key: str) -> str:

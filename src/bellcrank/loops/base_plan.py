@@ -63,7 +63,7 @@ class BasePlanner(Planner):
             g = self._solve(g)
         self.smallest = min((d.smallest for d in self.drafts), default=1.0)
         used = {r for d in self.drafts for r, _ in d.pivots}
-        self.redundant = [r for r in range(self.loops.m) if r not in used]
+        self.redundant = [r for r in range(self.loops.m) if r not in used and self.loops.uses(r)]
         self._connect()
         plan = self._finish()
         virtual = [d.virtual for d in self.drafts if d.links]

@@ -25,7 +25,7 @@ from bellcrank.loops.constraint_kinematics import LoopKinematics
 from bellcrank.loops.loop_paths import loop_joints, paths_between
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.sizes import closing_sizes
-from bellcrank.loops.tolerances import DENSE, FLIPPED, OPEN, RANK, RANK_DAMPED, STRIDE
+from bellcrank.loops.tolerances import CLOSED, DENSE, FLIPPED, OPEN, RANK, RANK_DAMPED, STRIDE
 
 __all__ = ["Closer", "Extra", "Factors", "State", "Target", "factors", "project", "size_of", "sparse_least", "times"]
 
@@ -34,6 +34,10 @@ Ints = npt.NDArray[np.int64]
 _DAMPING, _LEAST, _MOST = 1e-3, 1e-12, 1e6
 #: below this a position that stops getting better is left alone
 _STALLED = 1e-12
+#: constraints that contradict each other by less, as a share of the machine's length, may be meant to agree
+_MEANT = 3e-3
+#: singular values below this, relative to the largest, may be those of constraints that are meant to be redundant
+_NEARLY = 0.03
 
 
 class _Values(NamedTuple):
@@ -47,7 +51,7 @@ class _Values(NamedTuple):
 class State(_Values):
     """Coordinates and speeds that belong together; loops closed at position and velocity level.
 
-    It unpacks like a tuple, ``q, u, t = state``. `branch_changed` is no part of that tuple.
+    It unpacks like a tuple, ``q, u, t = state``. `branch_changed` and `drawing_error` are not part of that tuple.
 
     >>> import copy, pickle
     >>> import numpy as np
@@ -58,16 +62,27 @@ class State(_Values):
 
     #: whether the branch of the guess ended on the way, so that this is a position on another one (see `assemble`)
     branch_changed: bool = False
+    #: the largest error of redundant constraints that are dropped since the drawing contradicts itself there [m, or
+    #: cosines], of every state of a batch; see `bellcrank.analyze.drawing_errors`
+    drawing_error: float | Floats = 0.0
 
     def on_other_branch(self) -> Self:
         """The same values, with `branch_changed`."""
+        return self._noting(branch_changed=True)
+
+    def with_drawing_error(self, error: float | Floats) -> Self:
+        """The same values, with `drawing_error`."""
+        return self._noting(drawing_error=error)
+
+    def _noting(self, **notes: Any) -> Self:
         made = type(self)(*self)
-        made.branch_changed = True
+        made.__dict__.update(self.__dict__, **notes)
         return made
 
     def _replace(self, **values: Any) -> Self:
         made = super()._replace(**values)
-        return made.on_other_branch() if self.branch_changed else made
+        made.__dict__.update(self.__dict__)
+        return made
 
 
 @dataclass(frozen=True)
@@ -135,10 +150,11 @@ class Closer:
 
     def __init__(self, loops: LoopKinematics, integrate: Callable[[Any, Any], Floats],
                  normalize: Callable[[Any], Floats], difference: Callable[[Any, Any], Floats],
-                 near: NearCloser | None = None) -> None:
+                 near: NearCloser | None = None, rank: float = RANK_DAMPED) -> None:
         self.loops, self.integrate, self.normalize, self.difference = loops, integrate, normalize, difference
         #: the quick way from nearby, for machines that are small enough
         self.near = near
+        self.rank = rank  #: singular values below this part of the largest are zero in damped steps
         #: closed positions by guess, weights, time and what is wanted of closing joints: see `Assembled`
         self.known: dict[tuple[bytes, bytes, float, tuple[Extra, ...]], Floats | None] = {}
 
@@ -192,7 +208,7 @@ class Closer:
         soft = np.broadcast_to(np.asarray(damping, dtype=float), q.shape[:-1])
         if target.extra or loops.m * len(free) <= DENSE:
             part, rank = self.factors(q, t, target).solve(
-                value, soft[..., None], RANK_DAMPED if np.any(soft) else RANK)
+                value, soft[..., None], self.rank if np.any(soft) else RANK)
             out[..., free] = -scale * part
             return np.where(np.isfinite(value).all(axis=-1, keepdims=True), out, np.nan), rank
         entries = loops.position_entries(q, t) / loops.row_sizes[loops.all_rows]
@@ -296,28 +312,39 @@ class Closer:
 
     def flipped(self, q: Floats, t: float = 0.0) -> list[str]:
         """Joints that close but for an axis that points the wrong way: dot products cannot tell."""
-        from bellcrank.spatial import Vector
+        return [self.loops.tree.closures[k].name for k, first, second in self.joint_axes(q, t)
+                if np.abs(self.allowed(k, first.T @ second) - first.T @ second).max() > FLIPPED]
 
+    def joint_axes(self, q: Floats, t: float = 0.0) -> list[tuple[int, Floats, Floats]]:
+        """The axes (3, 3) of both sides of all joints that close loops and count, at one position."""
         loops, out = self.loops, []
         turn, origin = loops.poses(q, t)
         for family in loops.families:
-            if not hasattr(family.kind, "measure"):
-                continue
-            _, _, first = loops.frames(family, turn, origin, 0)
-            _, _, second = loops.frames(family, turn, origin, 1)
-            relative = np.swapaxes(first, -1, -2) @ second
-            for i, member in enumerate(family.members):
-                kind = loops.tree.closures[int(member)].kind
-                r = relative[..., i, :, :]
-                allowed = np.eye(3)
-                shift = np.zeros(3)
-                constants = [float(np.ravel(loops.values([k]))[0]) for k in kind.constants()]
-                for factor in kind.transforms(list(kind.measure(r, shift)), constants):
-                    columns = [factor.rotation.apply(Vector(*e)) for e in np.eye(3).tolist()]
-                    allowed = allowed @ np.array(columns, dtype=float).T
-                if np.abs(allowed - r).max() > FLIPPED:
-                    out.append(loops.tree.closures[int(member)].name)
+            if hasattr(family.kind, "measure"):
+                first, second = (loops.frames(family, turn, origin, which)[2] for which in (0, 1))
+                out += [(k, first[i], second[i]) for i, k in enumerate(family.members.tolist())
+                        if any(loops.uses(r) for r in range(int(loops.starts[k]), int(loops.starts[k + 1])))]
         return out
+
+    def allowed(self, closure: int, relative: Floats) -> Floats:
+        """Where the coordinates of a loop joint would put the axes of its second side, (3, 3) in those of the first,
+        for axes that are turned so."""
+        from bellcrank.spatial import Vector
+
+        kind, out = self.loops.tree.closures[closure].kind, np.eye(3)
+        constants = [float(np.ravel(self.loops.values([k]))[0]) for k in kind.constants()]
+        for factor in kind.transforms(list(kind.measure(relative, np.zeros(3))), constants):
+            columns = [factor.rotation.apply(Vector(*e)) for e in np.eye(3).tolist()]
+            out = out @ np.array(columns, dtype=float).T
+        return out
+
+    def of_cluster(self, rows: npt.NDArray[np.bool_]) -> Closer:
+        """The same for constraints of one cluster (`LoopKinematics.clusters`) alone."""
+        def in_use() -> npt.NDArray[np.bool_]:
+            used = self.loops.in_use
+            return rows if used is None else rows & used
+
+        return Closer(self.loops.restricted(in_use), self.integrate, self.normalize, self.difference, rank=self.rank)
 
     def failure(self, q: Floats, t: float, what: str, extra: tuple[Extra, ...] = ()) -> AssemblyError:
         """An error with the residual of every loop that does not close."""
@@ -341,8 +368,35 @@ class Closer:
             shown = ", ".join(repr(f) for f in flipped[:4])
             return AssemblyError(f"{what}: the loops close, but the axes of {shown} point the wrong way there; start "
                                  "from a guess on the other side")
+        against = "" if extra else self.contradiction(q, t)
+        if against:
+            return AssemblyError(f"{what}: {against}")
         return AssemblyError(f"{what}: the loops do not close; {'; '.join(p[1] for p in worst)}. Check dimensions, "
                              "hold fewer coordinates, or start from a better guess")
+
+
+    def contradiction(self, q: Floats, t: float) -> str:
+        """Which constraints contradict each other, and by how much, if little is open and no motion changes that."""
+        loops = self.loops
+        units, value = loops.row_sizes, self.residual(q, t)
+        size = float(np.abs(value).max(initial=0.0))
+        jacobian = loops.dense(loops.position_entries(q, t)) * loops.tree.speed_sizes / units[:, None]
+        if not _MEANT > size > CLOSED or not np.isfinite(jacobian).all():
+            return ""
+        u, s, _ = factors(jacobian)[:3]
+        moving = u[:, s > _NEARLY * s.max(initial=0.0)]
+        rest = value - moving @ (moving.T @ value)
+        if np.abs(rest).max() < 0.5 * size:
+            return ""
+        rows = np.flatnonzero(np.abs(rest) > 0.1 * np.abs(rest).max())
+        worst = int(np.argmax(np.abs(rest)))
+        closures = dict.fromkeys(loops.closure_of_row[r] for r in rows if r < loops.m_closures)
+        joints = dict.fromkeys(name for k in closures for name in loop_joints(loops.tree, k))
+        unit = "rad" if any(word in loops.row_names[worst] for word in (": about", ": angle")) else "m"
+        return (f"these constraints contradict each other by {abs(rest[worst]) * units[worst]:.3g} {unit}: "
+                f"{', '.join(loops.row_names[r] for r in rows[:6])} (joints {', '.join(list(joints)[:8])}). Check "
+                f"dimensions; compile(..., drawing_tolerance={10.0 ** np.ceil(np.log10(2.0 * size)):.0e}) "
+                "drops those that are redundant")
 
 
 def size_of(value: Floats) -> Any:
@@ -371,7 +425,8 @@ def sparse_least(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], en
     return np.asarray(solved[m:])
 
 
-def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.ArrayLike) -> tuple[Floats, Any]:
+def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.ArrayLike, rank: float = RANK
+            ) -> tuple[Floats, Any]:
     """The speeds nearest to u (..., nu) that keep loops closed, the held ones untouched, and the rates left (...), as
     shares of the machine's size."""
     free, scale = target.free, 1.0 / target.weights[target.free]
@@ -387,7 +442,7 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.
         rate = rates(u)
         u = np.array(np.broadcast_to(u, (*rate.shape[:-1], loops.tree.nu)))
         if solved is not None:
-            u[..., free] -= solved.solve(rate, 0.0, RANK)[0] * scale
+            u[..., free] -= solved.solve(rate, 0.0, rank)[0] * scale
             continue
         for index in np.ndindex(rate.shape[:-1]):
             u[(*index, free)] -= scale * sparse_least(loops.all_rows, loops.all_vars, entries[index], loops.m, free,

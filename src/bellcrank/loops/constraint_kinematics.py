@@ -7,8 +7,10 @@ closure's rows reach only the joints around its own loop.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +29,7 @@ from bellcrank.topology.tree import Closure, Tree
 __all__ = ["ClosureArrays", "LoopKinematics"]
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 #: evaluates a function of the tree: name, inputs, time
 Run = Callable[[str, Mapping[str, npt.ArrayLike], npt.ArrayLike], Floats]
 
@@ -58,6 +61,7 @@ class LoopKinematics:
 
     def __init__(self, tree: Tree, run: Run, values: Callable[[Sequence[Number]], Floats],
                  compiled: Callable[[str], bool], doors: Mapping[str, Callable[..., Floats | None]]) -> None:
+        self._in_use: Callable[[], Mask | None] = lambda: None
         self.tree, self.run, self.values, self._doors = tree, run, values, doors
         self._compiled, self._has = compiled, {}  # type: Callable[[str], bool], dict[str, bool]
         self._frames: dict[tuple[int, int], Any] = {}
@@ -72,6 +76,50 @@ class LoopKinematics:
         self._every = bool(self.on_positions.all())
         self.closure_of_row = [k for k, c in enumerate(tree.closures) for _ in range(c.rows)]
         self._pattern()
+
+    # -- constraints that are dropped -----------------------------------------------------------
+    def restricted(self, in_use: Callable[[], Mask | None]) -> LoopKinematics:
+        """The same with some constraints alone, asked for when they first matter: the others have the value zero, and
+        bind nothing. None: all of them."""
+        other = copy.copy(self)
+        other._in_use = in_use
+        return other
+
+    @property
+    def in_use(self) -> Mask | None:
+        """The constraints that count, (m,); None if all do."""
+        return self._in_use()
+
+    def uses(self, row: int) -> bool:
+        """Whether a constraint counts."""
+        mask = self._in_use()
+        return mask is None or bool(mask[row])
+
+    def _used(self, values: Floats, rows: Ints | None = None) -> Floats:
+        """Numbers of all constraints (..., m), or of `rows`, zero where these do not count."""
+        mask = self._in_use()
+        return values if mask is None else np.where(mask if rows is None else mask[rows], values, 0.0)
+
+    @cached_property
+    def clusters(self) -> list[tuple[Mask, Mask]]:
+        """Constraints that share speeds, directly or by others, and these speeds: masks (m,) and (nu,) of every
+        cluster."""
+        root = list(range(self.m))
+
+        def find(i: int) -> int:
+            while root[i] != i:
+                root[i] = root[root[i]]
+                i = root[i]
+            return i
+
+        first: dict[int, int] = {}
+        for start, end in zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True):
+            root[start:end] = [start] * (end - start)
+        for r, v in zip(self.all_rows.tolist(), self.all_vars.tolist(), strict=True):
+            root[find(r)] = find(first.setdefault(v, r))
+        of = np.array([find(i) for i in range(self.m)])
+        speeds = [np.isin(np.arange(self.tree.nu), self.all_vars[of[self.all_rows] == k]) for k in np.unique(of)]
+        return [(of == k, own) for k, own in zip(np.unique(of), speeds, strict=True)]
 
     @cached_property
     def row_sizes(self) -> Floats:
@@ -116,6 +164,7 @@ class LoopKinematics:
         rows = np.concatenate([self.entry_row, self.relation_row])
         speeds = np.concatenate([self.entry_var, self.relation_var])
         prescribed = self.tree.prescribed_speeds()[speeds]
+        self._every_row = rows
         self._free_entries, self._driven_entries = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
         self.all_rows, self.all_vars = rows[self._free_entries], speeds[self._free_entries]
         self.driven_rows, self.driven_vars = rows[self._driven_entries], speeds[self._driven_entries]
@@ -138,15 +187,15 @@ class LoopKinematics:
     def error(self, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """Values of all constraints, (..., m)."""
         if self._kernel("loop_matrix"):  # the function that closing needs anyway
-            return self._computed("loop_matrix", {"q": q}, t)[..., :self.m]
+            return self._used(self._computed("loop_matrix", {"q": q}, t)[..., :self.m])
         if self._kernel("loop_state"):
-            return self._computed("loop_state", {"q": q, "u": self._still}, t)[..., :self.m]
+            return self._used(self._computed("loop_state", {"q": q, "u": self._still}, t)[..., :self.m])
         return self.rows(q, None, t).value
 
     def rate(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
         """d/dt of the values, (..., m)."""
         if self._kernel("loop_state"):
-            return self._computed("loop_state", {"q": q, "u": u}, t)[..., self.m:]
+            return self._used(self._computed("loop_state", {"q": q, "u": u}, t)[..., self.m:])
         rows = self.rows(q, None, t)
         out = self.through(rows, self.motions("velocities", {"q": q, "u": u}, t)) + rows.partial
         return self.add_couplers(out, rows, self.run("driven_speeds", {"q": q, "u": u}, t))
@@ -155,7 +204,8 @@ class LoopKinematics:
         """Values of all constraints (..., m) and the Jacobian's entries of free speeds, at `all_rows`, `all_vars`."""
         if self._kernel("loop_matrix"):
             both = self._computed("loop_matrix", {"q": q}, t)
-            return both[..., :self.m], both[..., self.m:][..., self._free_entries]
+            entries = both[..., self.m:][..., self._free_entries]
+            return self._used(both[..., :self.m]), self._used(entries, self.all_rows)
         poses = self.poses(q, t)
         rows = self.rows(q, None, t, poses)
         return rows.value, self._entries(q, rows, t, poses[1])[..., self._free_entries]
@@ -245,10 +295,13 @@ class LoopKinematics:
             _side_by_side([x[k] if isinstance(x, Timed) else 0.0 if k else x for x in column]) for k in range(3)))
             for column in now]
 
-    def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None) -> list[Side]:
+    def _sides(self, family: _Family, turn: Floats, origin: Floats, velocity: Floats | None,
+               turned: Mapping[int, Floats]) -> list[Side]:
         sides = []
         for which, links in enumerate((family.first, family.second)):
             point, arm, axes = self.frames(family, turn, origin, which)
+            if turned and which:
+                axes = np.stack([turned.get(int(k), np.eye(3)) for k in family.members]) @ axes
             if velocity is None:
                 omega = rate = Vector.zero()
             else:
@@ -259,15 +312,17 @@ class LoopKinematics:
         return sides
 
     def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0,
-             poses: tuple[Floats, Floats] | None = None) -> ClosureArrays:
-        """All rows; without u those that need no velocities. `poses`, if they are known, are those of the links."""
+             poses: tuple[Floats, Floats] | None = None, turned: Mapping[int, Floats] = MappingProxyType({})
+             ) -> ClosureArrays:
+        """All rows; without u those that need no velocities. `poses`, if they are known, are those of the links;
+        `turned` are rotations (3, 3) by which second sides of closures differ from these, about their points."""
         turn, origin = self.poses(q, t) if poses is None else poses
         velocity = None if u is None else self.motions("velocities", {"q": q, "u": u}, t)
         lead = origin.shape[:-2] if velocity is None else np.broadcast_shapes(origin.shape[:-2], velocity.shape[:-2])
         value, gamma, partial = (np.zeros((*lead, self.m)) for _ in range(3))
         first, second = np.zeros((*lead, self.m, 6)), np.zeros((*lead, self.m, 6))
         for family in self.families:
-            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity),
+            made = family.kind.closure_rows(*self._sides(family, turn, origin, velocity, turned),
                                             self._constants(family, t))
             for j, row in enumerate(made):
                 assert isinstance(row, Row)
@@ -276,7 +331,13 @@ class LoopKinematics:
                 for target, force in ((first, row.first), (second, row.second)):
                     for i, entry in enumerate((*force.moment, *force.force)):
                         target[..., at, i] = entry
-        return ClosureArrays(value, first, second, gamma, self._add_relations(value, gamma, partial, q, u, t), partial)
+        slopes = self._add_relations(value, gamma, partial, q, u, t)
+        mask = self._in_use()
+        if mask is not None:
+            for array in (value, gamma, partial):
+                array[..., ~mask] = 0.0
+            first[..., ~mask, :] = second[..., ~mask, :] = 0.0
+        return ClosureArrays(value, first, second, gamma, self._used(slopes, self.relation_row), partial)
 
     def _add_relations(self, value: Floats, gamma: Floats, partial: Floats, q: npt.ArrayLike, u: npt.ArrayLike | None,
                        t: npt.ArrayLike) -> Floats:
@@ -357,7 +418,7 @@ class LoopKinematics:
     def _entries(self, q: npt.ArrayLike, rows: ClosureArrays, t: npt.ArrayLike, origin: Floats) -> Floats:
         """Entries for all speeds, those of closures and then those of couplers; `origin` are those of the links."""
         if self.tree.flexible:  # a mode moves several nodes
-            return self.run("loop_matrix", {"q": q}, t)[..., self.m:]
+            return self._used(self.run("loop_matrix", {"q": q}, t)[..., self.m:], self._every_row)
         screws = self.run("world_columns", {"q": q}, t)
         lead = np.broadcast_shapes(screws.shape[:-1], rows.value.shape[:-1])
         screws = screws.reshape(*screws.shape[:-1], self.tree.nu, 6)

@@ -21,6 +21,7 @@ from bellcrank.loops.closer import Closer, Extra, Target
 from bellcrank.loops.closing_ways import ClosingWays
 from bellcrank.loops.loop_paths import joints_of_loops
 from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SAME, SHORT, TINY
+from bellcrank.loops.turning_errors import turned_towards
 from bellcrank.loops.walking import DeadPointError, Walker
 from bellcrank.loops.walking_together import WalksTogether
 
@@ -78,6 +79,16 @@ class Nearest:
     turning: Mask
     speed_names: Sequence[str]
     wanted: tuple[Extra, ...] = ()
+
+    def _around(self, joint: str) -> frozenset[str]:
+        """Names of the joints of all loops that depend on a joint; of all loops if none does."""
+        loops = self.assembler.loops
+        for rows, speeds in loops.clusters:
+            own = {self.speed_names[v].rpartition(".")[0] for v in np.flatnonzero(speeds).tolist()}
+            if joint in own:
+                closures = {loops.closure_of_row[r] for r in np.flatnonzero(rows) if r < loops.m_closures}
+                return frozenset([*own, *(loops.tree.closures[k].name for k in closures)])
+        return self.looped
 
     @property
     def looped(self) -> frozenset[str]:
@@ -145,7 +156,22 @@ class Nearest:
         return found, float(self.assembler.loops.step_length(self.assembler.difference(q, found))), size
 
     def _best(self, guess: Floats, starts: Sequence[Floats], mask: Mask, extra: tuple[Extra, ...]) -> Floats | None:
-        """The nearest of the positions that close from several starts and from around them."""
+        """The nearest of the positions that close from several starts and from around them, cluster by cluster."""
+        close, best = self.assembler, guess
+        if len(close.loops.clusters) == 1:
+            return self.best_of_cluster(guess, starts, mask, extra)
+        for rows, speeds in close.loops.clusters:
+            own = replace(self, assembler=close.of_cluster(rows), wanted=_those(close, self.wanted, rows))
+            found = own.best_of_cluster(guess, starts, mask | ~speeds, _those(close, extra, rows))
+            if found is None:
+                return None
+            best = close.integrate(best, np.where(speeds, close.difference(best, found), 0.0))
+        held = close.integrate(best, np.where(mask, close.difference(best, starts[0]), 0.0))
+        return close.normalize(held)
+
+    def best_of_cluster(self, guess: Floats, starts: Sequence[Floats], mask: Mask, extra: tuple[Extra, ...]
+                         ) -> Floats | None:
+        """The same for loops that depend on each other."""
         found: list[tuple[float, Floats]] = []
         rng = np.random.default_rng(1)
         large = len(guess) > 300
@@ -154,9 +180,8 @@ class Nearest:
                 break
             size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
             shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size * self.assembler.loops.tree.speed_sizes)
-            q, left = self.assembler.close(self.assembler.integrate(starts[attempt % len(starts)], shake),
-                                           self.target(mask, extra), self.t, iterations=60)
-            if left < CLOSED and not self.assembler.flipped(q, self.t):
+            q, closed = self._tried(self.assembler.integrate(starts[attempt % len(starts)], shake), mask, extra)
+            if closed:
                 q = self._unwound(guess, q, mask)
                 found.append((self.distance(guess, q, mask), q))
         if not found:
@@ -167,6 +192,18 @@ class Nearest:
         equal = [q for q, d in zip(nearest, far, strict=True) if d <= min(far) * (1.0 + 1e-6)]
         sizes = self.assembler.loops.tree.coordinate_sizes
         return max(equal, key=lambda q: ((q - guess) / sizes).round(3).tolist())  # of mirror images always the same
+
+    def _tried(self, start: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, bool]:
+        """Closed from a start, or, if that fails or ends with axes that point the wrong way, from where its axes point
+        the right way; and whether it is closed."""
+        close, target = self.assembler, self.target(mask, extra)
+        q, left = close.close(start, target, self.t, iterations=60)
+        closed = left < CLOSED and not close.flipped(q, self.t)
+        turned = None if closed else turned_towards(close, start, target, self.t)
+        if turned is None:
+            return q, closed
+        q, left = close.close(turned, target, self.t, iterations=60)
+        return q, left < CLOSED and not close.flipped(q, self.t)
 
     def _unwound(self, guess: Floats, q: Floats, mask: Mask) -> Floats:
         """The same position with angles that may move within half a turn of the guess."""
@@ -313,8 +350,8 @@ class Nearest:
         return self.assembler.integrate(q, 2.0 * np.pi * turns) if turns.any() else q
 
     def place(self, q: Floats, held: Held, end: End, names: Sequence[str]) -> tuple[str, float, float]:
-        """The coordinate that a walk from q moved farthest of those held, on loops if any are: its name, value at the
-        end, and aim."""
+        """The coordinate that a walk from q moved farthest of those held, of the loops in which it ended: its name,
+        value at the end, and aim."""
         walk = HeldWalker(self, q, held)
         tree = self.assembler.loops.tree
         extra = [f"{tree.closures[e.closure].name}.{tree.closures[e.closure].kind.coordinate_names()[e.coordinate]}"
@@ -325,9 +362,15 @@ class Nearest:
         before = [*q[list(held.places)], *(e.value for e in walk.extra(0.0))]
         sizes = [*tree.coordinate_sizes[list(held.places)], *(self.assembler.size(e) for e in held.extra)]
         way = np.abs(np.array(aims) - np.array(before)) / sizes
-        looped = np.isin([label.rpartition(".")[0] for label in labels], list(self.looped))
+        looped = np.isin([label.rpartition(".")[0] for label in labels], list(self._around(end.joint)))
         which = int(np.argmax(np.where(looped, way, 0.0) if way[looped].any() else way))
         return labels[which], float(there[which]), float(aims[which])
+
+
+def _those(close: Closer, extra: tuple[Extra, ...], rows: Mask) -> tuple[Extra, ...]:
+    """Coordinates of joints that close loops of these constraints."""
+    starts = close.loops.starts
+    return tuple(e for e in extra if rows[int(starts[e.closure]):int(starts[e.closure + 1])].any())
 
 
 class HeldWalker(Walker):

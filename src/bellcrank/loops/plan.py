@@ -23,10 +23,12 @@ from bellcrank.arrays import Floats
 from bellcrank.loops.constraint_kinematics import LoopKinematics
 from bellcrank.loops.loop_paths import common_ancestor
 
-__all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan"]
+__all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan", "redundant_rows"]
 
 #: a pivot smaller than this, relative to its row, is none
-_NOTHING = 1e-7
+NOTHING = 1e-7
+#: a row that is smaller than this part of the largest of its closure is measured by that
+_FLOOR = 1e-4
 #: one smaller than this costs digits
 _SMALL = 0.03
 #: what groups alike did is done again if it is no worse than this, relative to the best
@@ -77,7 +79,8 @@ class LoopPlan:
 
     groups: tuple[Group, ...]
     kept: tuple[int, ...]  #: independent constraints
-    redundant: tuple[int, ...]  #: constraints that follow from the others
+    #: constraints that follow from the others, without those that are dropped (`drawing_tolerance`)
+    redundant: tuple[int, ...]
     independent: tuple[int, ...]  #: speeds that remain free
     smallest: float = 1.0  #: the smallest pivot met when the plan was made, relative to its row
     baumgarte: tuple[float, float] = field(default=(0.0, 0.0))
@@ -111,7 +114,7 @@ class LoopPlan:
     @cached_property
     def key(self) -> PlanKey:
         """What tells plans apart."""
-        return PlanKey(self.groups, self.kept, self.baumgarte, self.floors, self.secondary)
+        return PlanKey(self.groups, self.kept, self.redundant, self.baumgarte, self.floors, self.secondary)
 
     def renumbered(self, numbers: Sequence[int]) -> LoopPlan:
         """The plan of the same machine whose link i has the number ``numbers[i]``, speeds and constraints as they
@@ -137,8 +140,9 @@ class GroupDraft:
 class Planner:
     """Takes a machine apart at one position; `entries` are those of its Jacobian."""
 
-    def __init__(self, loops: LoopKinematics, entries: Floats, prefer: npt.NDArray[np.bool_]) -> None:
-        self.loops, self.tree, self.prefer = loops, loops.tree, prefer
+    def __init__(self, loops: LoopKinematics, entries: Floats, prefer: npt.NDArray[np.bool_],
+                 nothing: float = NOTHING, floor: float = _FLOOR) -> None:
+        self.loops, self.tree, self.prefer, self.nothing, self.floor = loops, loops.tree, prefer, nothing, floor
         tree = self.tree
         self.parent = tree.parent.tolist()
         self.u_start = tree.u_start.tolist()
@@ -194,14 +198,15 @@ class Planner:
             for v, x in self.rows[r].items():
                 a[i, place[v]] = x
         pattern = (len(own), tuple(tuple(sorted(place[v] for v in self.rows[r])) for r in draft.rows))
-        work = Pivoting(a, len(own), *self._sizes(draft.rows, a), self._favour(own), self.habits.get(pattern, ()))
+        work = Pivoting(a, len(own), *self._sizes(draft.rows, a), self._favour(own), self.habits.get(pattern, ()),
+                        self.nothing)
         if not work.run():  # all speeds count here, also those whose entries vanish in this position
             self._join(g, max(self.group_of(v) for v in others))
             return
         draft.pivots = [(draft.rows[i], own[j]) for i, j in work.chosen]
         draft.sizes = work.sizes
         used = {r for r, _ in draft.pivots}
-        self.redundant += [r for r in draft.rows if r not in used]
+        self.redundant += [r for r in draft.rows if r not in used and self.loops.uses(r)]
         self.habits[pattern] = tuple(work.chosen)
         draft.carried |= {v for r in used for v in self.rows[r]} - set(own)
         self.smallest = min(self.smallest, work.smallest)
@@ -221,7 +226,7 @@ class Planner:
         for c, x in zip(of, own.tolist(), strict=True):
             largest[c] = max(x, largest.get(c, 0.0))
         whole = np.array([largest[c] for c in of])
-        size = np.where(own > 0.0, np.maximum(own, 1e-4 * whole), 0.0)
+        size = np.where(own > 0.0, np.maximum(own, self.floor * whole), 0.0)
         return size, whole, self.loops.on_positions[rows]
 
     def _join(self, g: int, other: int) -> None:
@@ -324,6 +329,13 @@ def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.Arra
     return Planner(loops, entries, wanted).plan()
 
 
+def redundant_rows(loops: LoopKinematics, q: Floats, t: float, nothing: float) -> list[int]:
+    """Constraints that follow from the others at q if `nothing`, as a share of the machine's length or in radians per
+    radian, is zero."""
+    entries = loops.linearized(q, t)[1]
+    return list(Planner(loops, entries, np.zeros(loops.tree.nu, dtype=bool), nothing, 1.0).plan().redundant)
+
+
 class Pivoting:
     """Complete pivoting of a group's constraints over its own speeds, with a preference for some pivots.
 
@@ -335,8 +347,8 @@ class Pivoting:
     """
 
     def __init__(self, a: Floats, n: int, size: Floats, whole: Floats, on_positions: npt.NDArray[np.bool_],
-                 favour: Floats, habit: tuple[Place, ...]) -> None:
-        self.a, self.n, self.size, self.favour, self.habit = a, n, size, favour, habit
+                 favour: Floats, habit: tuple[Place, ...], nothing: float = NOTHING) -> None:
+        self.a, self.n, self.size, self.favour, self.habit, self.nothing = a, n, size, favour, habit, nothing
         # of constraints that depend on each other, the one with the largest row is solved
         self.weight = np.abs(a).max(axis=1, initial=0.0) / np.where(whole > 0.0, whole, 1.0)
         self.rest = [i for i in range(len(a)) if size[i] > 1e-12]
@@ -353,7 +365,7 @@ class Pivoting:
             self.waiting += rows
             if not self._choose():
                 return False
-        return all(np.abs(self.a[i, self.n:]).max(initial=0.0) <= _NOTHING * self.size[i] for i in self.waiting)
+        return all(np.abs(self.a[i, self.n:]).max(initial=0.0) <= self.nothing * self.size[i] for i in self.waiting)
 
     def _choose(self) -> bool:
         """The same for the rows that are waiting."""
@@ -363,7 +375,7 @@ class Pivoting:
             best = _largest(score * self.favour[self.columns])
             if block[best] < _SMALL:
                 best = _largest(score)
-                if block[best] < _NOTHING:
+                if block[best] < self.nothing:
                     break
                 if block[best] < _SMALL and self._elsewhere() > 10.0 * block[best]:
                     return False

@@ -6,8 +6,9 @@ are radians and metres, ranks and pivots are relative to the largest of their ki
 
 from __future__ import annotations
 
-__all__ = ["BENT", "CLOSED", "CONTRACTION", "DENSE", "DRIFTED", "EXACT", "FLIPPED", "LONGEST", "MOVED", "NEAREST",
-           "OPEN", "RANK", "RANK_DAMPED", "ROUNDING", "SAME", "SHORT", "STRAIGHT", "STRIDE", "TINY", "TURNED", "WALKED"]
+__all__ = ["AGREE", "BENT", "CLOSED", "CONTRACTION", "DENSE", "DRAWING", "DRIFTED", "EXACT", "FLIPPED", "LONGEST",
+           "MOVED", "NEAREST", "OPEN", "RANK", "RANK_DAMPED", "ROUNDING", "SAME", "SHORT", "STRAIGHT", "STRIDE",
+           "TINY", "TURNED", "WALKED", "WARNED"]
 
 # -- closed, or not ----------------------------------------------------------------------------------
 #: no better closing is looked for: what is left is rounding, of a machine of a metre
@@ -19,7 +20,7 @@ CLOSED = 1e-9
 #: a state that is more open is refused where a closed one is needed
 OPEN = 1e-6
 #: an axis that is off by more, in a position that closes, points the wrong way
-FLIPPED = 1e-6
+FLIPPED = 1e-3
 #: sum of squares of what closing joints' axes are off beyond which some point the wrong way, in a position that closes
 TURNED = 1e-3
 #: speeds held contradict each other if conditions still change at this rate, relative to the largest speed
@@ -28,6 +29,14 @@ DRIFTED = 1e-8
 MOVED = 1e-8
 #: positions nearer to each other are the same branch
 SAME = 1e-6
+
+# -- drawings ----------------------------------------------------------------------------------------
+#: redundant constraints that contradict each other by less, as a share of the machine's length [or rad], agree
+AGREE = 1e-11
+#: those that do so by less are dropped, unless `compile` is told otherwise
+DRAWING = 1e-5
+#: and with a warning if they do so by more than this
+WARNED = 2e-6
 
 # -- ranks -------------------------------------------------------------------------------------------
 #: singular values below this, relative to the largest, are zero

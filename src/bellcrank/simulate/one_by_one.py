@@ -25,7 +25,7 @@ __all__ = ["one_by_one"]
 
 #: attributes that are added up, and those of which the largest counts
 _SUMS = ("steps", "switches", "crossings", "rejected", "wall_time", "energy_lost_in_events", "energy_added_in_events")
-_LARGEST = ("energy_drift", "largest_loop_error")
+_LARGEST = ("energy_drift", "largest_loop_error", "largest_drawing_error")
 
 
 def one_by_one(setup: Setup, run: Callable[..., Result], options: Mapping[str, Any]) -> Result:

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
+from bellcrank.loops.drawing_tolerance import drawing_text
+from bellcrank.loops.tolerances import WARNED
 from bellcrank.simulate.account import DRIFT, Balance, drift_attributes, exchange, floor_of
 from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.deflections import Deflections
@@ -36,6 +38,7 @@ from bellcrank.simulate.result_place import growing_file, put_in_place
 from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
 from bellcrank.simulate.whole_turns import Beginning
+from bellcrank.system.loop_errors import drawing_error
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -208,6 +211,7 @@ class Writer:
             block = self._shelf.between(start, min(start + size, end))
             more = derive(self._system, block["time"], block["q"], block["u"], self._lanes)
             self._balance.add(block | more)
+            self._note_drawing(block)
             more |= self._outputs(block)
             derived = self._derived
             if self._growing is not None:
@@ -221,6 +225,18 @@ class Writer:
         if self._growing is not None:
             self._shelf.clear()
             self._passed = 0
+
+    def _note_drawing(self, block: Mapping[str, Floats]) -> None:
+        """Keep the largest error of constraints that are dropped."""
+        drawing = self._system.plans.drawing if self._system.model.tree.looped else None
+        if drawing is None:
+            return
+        clock = block["time"].reshape(-1, *(1,) * (block["q"].ndim - 2))
+        here = float(np.nanmax(drawing_error(self._system.plans, block["q"], clock), initial=0.0))
+        self._notes["largest_drawing_error"] = max(here, self._notes.get("largest_drawing_error", 0.0))
+        text = drawing_text(self._system.plans.drawn, drawing)
+        if drawing.error > WARNED and text not in self._cautions:
+            self.caution(text)
 
     def _outputs(self, block: Mapping[str, Floats]) -> dict[str, Floats]:
         """The outputs; NaN where the machine as it is now does not have what they look at."""

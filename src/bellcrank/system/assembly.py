@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from bellcrank.system.held_values import (
     speeds_near,
     weighting,
 )
-from bellcrank.system.loop_errors import loop_rate_error
+from bellcrank.system.loop_errors import drawing_error, loop_rate_error
 from bellcrank.system.usual_cut import handed_over, usual_plans
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ __all__ = ["assemble", "initial_speeds", "on_branch", "one_machine", "project", 
 def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
              weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
+    return _noted(plans, _assembled(plans, q, u, guess, weights, t))
+
+
+def _noted(plans: LoopPlans, made: State) -> State:
+    """A state with the error of the drawing there."""
+    if plans.drawing is None:
+        return made
+    error = drawing_error(plans, made.q, made.t)
+    return made.with_drawing_error(error if error.ndim else float(error))
+
+
+def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
+               weights: Mapping[str, float] | None, t: float) -> State:
     t = one_time(t)
     usual = None if q is not None and not isinstance(q, Mapping) else usual_plans(plans)
     if usual is not None and (guess is None or isinstance(guess, Mapping)):
@@ -65,8 +79,8 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any,
     named = u is None or isinstance(u, Mapping)
     found = assemble(usual, q, u if named else None, guess=guess, weights=weights, t=t)
     made = handed_over(plans, usual, found, q, guess)
-    if not named:
-        again = assemble(plans, made.q, u, t=t)
+    if not named or plans.drawing is not None:  # other constraints are dropped there
+        again = assemble(plans, made.q, made.u if named else u, t=t)
         return again.on_other_branch() if made.branch_changed else again
     if made.q.ndim == 1:
         plans.remember(made.q, made.t)
@@ -92,11 +106,22 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
             one_machine(plans, "assemble")
             position, good = _near_positions(plans, start, scale, t)
             for i in np.flatnonzero(~good):
-                position[i] = _careful_position(plans, start[i], scale, t)
+                with _at_index(int(i), lead):
+                    position[i] = _careful_position(plans, start[i], scale, t)
     rates = _consistent(plans, position, u, scale, t, lead)
     position, rates = with_laws(plans, position, rates, t)
     made = State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
     return made.on_other_branch() if changed else made
+
+
+@contextmanager
+def _at_index(state: int, lead: tuple[int, ...]) -> Iterator[None]:
+    """Say of which state of a batch an error is."""
+    try:
+        yield
+    except AssemblyError as error:
+        index = tuple(int(i) for i in np.unravel_index(state, lead))
+        raise AssemblyError(f"{error}; this is batch index {index}") from None
 
 
 def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Values, weights: Mapping[str, float] | None,
@@ -108,7 +133,8 @@ def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Value
     out, good = _walked_together(plans, asked, scale, t)
     changed = False
     for i in np.flatnonzero(~good):
-        out[i], end = on_branch(plans, *asked[i], scale, t, "assemble")
+        with _at_index(int(i), lead):
+            out[i], end = on_branch(plans, *asked[i], scale, t, "assemble")
         changed = changed or end is not None
     return out, changed
 
@@ -186,13 +212,13 @@ def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
     """A state that is nearly closed by compiled code; None if it is not, or that did not suffice."""
     nq = plans.tree.nq
     for _ in range(3):
-        out = plans.kernels.doors["projected"].one(q, u)
+        out = plans.doors["projected"].one(q, u)
         if out is None or out[-1] > 1.0:
             return None
         q, u = out[:nq], out[nq:-2]
         if out[-2] <= 1.0:
             plans.remember(q, 0.0)
-            return State(q, u, 0.0)
+            return _noted(plans, State(q, u, 0.0))
     return None
 
 
@@ -208,7 +234,8 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
     usual = usual_plans(plans) if isinstance(q, Mapping) and (u is None or isinstance(u, Mapping)) else None
     if usual is not None:
-        return handed_over(plans, usual, project(usual, q, u, t=t), q)
+        made = handed_over(plans, usual, project(usual, q, u, t=t), q)
+        return made if plans.drawing is None else assemble(plans, made.q, made.u, t=t)
     if names_closing(plans, q):
         return assemble(plans, guess=q, u=speeds, t=t)
     place = near(plans, "q", q, "project", many=True)
@@ -232,7 +259,7 @@ def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
         found, speeds = found.copy(), speeds.copy()
         found[some], speeds[some] = rest.q, rest.u
     found, speeds = with_laws(plans, found, speeds, t)
-    return State(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t)
+    return _noted(plans, State(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t))
 
 
 def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: float, what: str

@@ -17,21 +17,9 @@ if TYPE_CHECKING:
     from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = [
-    "closure_index",
-    "largest_errors",
-    "loop_acceleration_error",
-    "loop_coordinates",
-    "loop_drive",
-    "loop_error",
-    "loop_jacobian",
-    "loop_names",
-    "loop_rate_error",
-    "loop_speeds",
-    "loop_state",
-    "open_shares",
-    "over_groups",
-]
+__all__ = ["closure_index", "drawing_error", "largest_errors", "loop_acceleration_error", "loop_coordinates",
+           "loop_drive", "loop_error", "loop_jacobian", "loop_names", "loop_rate_error", "loop_speeds", "loop_state",
+           "open_shares", "over_groups"]
 
 
 def loop_names(plans: LoopPlans) -> tuple[str, ...]:
@@ -41,11 +29,18 @@ def loop_names(plans: LoopPlans) -> tuple[str, ...]:
 
 def loop_error(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
     """How far every constraint of every loop is from being met, shape (..., constraints): distances [m] and
-    cosines of angles that should be right. Cost: O(n)."""
+    cosines of angles that should be right; zero for those that are dropped (`drawing_error`). Cost: O(n)."""
     check_time(t)
     if not plans.tree.looped:
         return np.zeros((*flat("q", q, plans.tree.nq, "the coordinates").shape[:-1], 0))
     return plans.loops.error(q, t)
+
+
+def drawing_error(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+    """The largest error of constraints that are dropped since the drawing contradicts itself, shape (...)."""
+    if plans.drawing is None:
+        return np.zeros(np.shape(q)[:-1])
+    return np.asarray(np.abs(plans.drawn.error(q, t)[..., ~plans.drawing.used]).max(axis=-1, initial=0.0))
 
 
 def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike, lanes: bool | None = None
@@ -53,7 +48,8 @@ def loop_state(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.Arra
     """Values and rates of all constraints by compiled code, which small machines have."""
     if plans.kernels.compiled("loop_state") is None:
         return None
-    return plans.kernels.run("loop_state", {"q": q, "u": u}, None, t, lanes=lanes)
+    both = plans.kernels.run("loop_state", {"q": q, "u": u}, None, t, lanes=lanes)
+    return both if plans.drawing is None else np.where(np.tile(plans.drawing.used, 2), both, 0.0)
 
 
 def largest_errors(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike, lanes: bool | None = None
@@ -102,7 +98,7 @@ def _by_fours(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple
 def over_groups(plans: LoopPlans, q: Floats, t: npt.ArrayLike) -> Evaluator | None:
     """What evaluates the constraints group by group, if these hold all of them and the code for that is small."""
     kernels, tree = plans.kernels, plans.tree
-    if kernels.compiled("largest_errors") is None:
+    if kernels.compiled("largest_errors") is None or plans.drawing is not None:
         return None
     plan = plans.first(q, t)
 

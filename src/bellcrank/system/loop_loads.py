@@ -40,7 +40,7 @@ def group_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, name: st
                   ) -> Evaluator | None:
     """What runs functions, such as this one, that take constraints group by group, for any number of links; None where
     the plan to try first does not, since a closure belongs to several groups or a redundant coupler to none."""
-    if plans.model.dense_loops or not plans.kernels.covers(name):
+    if plans.model.dense_loops or not plans.kernels.covers(name) or plans.drawing is not None:
         return None
     try:
         plan = plans.first(q, t)

@@ -4,6 +4,7 @@ machine is."""
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,18 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, flat
-from bellcrank.errors import AssemblyError, ModelError, SingularError
+from bellcrank.errors import AssemblyError, DrawingWarning, ModelError, SingularError
 from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.drawing_tolerance import Drawing, check_drawing, drawing_text
+from bellcrank.loops.first_closed import first_closed
 from bellcrank.loops.loop_paths import loop_joints
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import LoopPlan, make_plan
-from bellcrank.loops.tolerances import CLOSED, OPEN
-from bellcrank.system.kernels import NO_DOORS
+from bellcrank.loops.tolerances import CLOSED, OPEN, RANK_DAMPED, WARNED
+from bellcrank.system.kernels import NO_DOORS, DoorPair, DoorTable
+from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
+    from bellcrank.system.evaluator import Evaluator
     from bellcrank.system.kernels import Kernels
 
 __all__ = ["LoopPlans", "Reference"]
@@ -41,6 +46,14 @@ _SERVES = 0.02
 _AS_LARGE = 0.3
 #: compliances are known to this many decades
 _DECADES = 6
+
+
+class _Checked(NamedTuple):
+    """What was found of the drawing, and a position near the neutral one that closes within its tolerance, or why
+    there is none."""
+
+    drawing: Drawing | None = None
+    place: Floats | AssemblyError | None = None
 
 
 class Reference(NamedTuple):
@@ -59,12 +72,13 @@ class LoopPlans:
     """
 
     def __init__(self, kernels: Kernels, wanted: Sequence[LoopPlan] = (),
-                 found: Reference | AssemblyError | None = None) -> None:
+                 found: Reference | AssemblyError | None = None, drawing: _Checked | None = None) -> None:
         self.kernels, self.model, self.tree = kernels, kernels.model, kernels.tree
         self._wanted = tuple(wanted)  # plans of the same loops that are taken if they serve: there is code for them
         self.configuration = kernels.model.configuration
         self._lock = threading.RLock()
         self._found = found  # the reference, or why there is none
+        self._checked = drawing  # what is known of the drawing
         self._last: tuple[Any, Reference] | None = None  # a reference made elsewhere, and where
         self._closed: tuple[Floats, float] | None = None  # a position that closes, for questions without a state
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
@@ -78,15 +92,70 @@ class LoopPlans:
         if self.tree.looped:
             with suppress(AssemblyError):
                 self.reference()
-        return LoopPlans(kernels, self._wanted, self._found)
+        return LoopPlans(kernels, self._wanted, self._found, self._checked)
 
     # -- kinematics -----------------------------------------------------------------------------
     @cached_property
-    def loops(self) -> LoopKinematics:
-        """Positions and motions of links, and the constraints of the loops, on arrays."""
+    def drawn(self) -> LoopKinematics:
+        """Positions and motions of links, and all constraints of the loops, on arrays."""
         return LoopKinematics(self.tree, lambda name, given, t: self.kernels.run(name, given, None, t),
                               self.model.values_of, lambda name: self.kernels.compiled(name) is not None,
                               self.kernels.doors)
+
+    @cached_property
+    def loops(self) -> LoopKinematics:
+        """The same without constraints that are dropped: what everything computes with."""
+        return self.drawn.restricted(self._rows_in_use)
+
+    @property
+    def drawing(self) -> Drawing | None:
+        """Redundant constraints that contradict others within the tolerance of the drawing, found near the neutral
+        position once; None if there are none, or the loops do not close there. It depends on the model alone."""
+        return self._known.drawing
+
+    @property
+    def _known(self) -> _Checked:
+        if self._checked is None:
+            with self._lock:
+                if self._checked is None:
+                    self._checked = _Checked(self.plain.drawing) if self.model.batched else self._check_drawing()
+        return self._checked
+
+    def _check_drawing(self) -> _Checked:
+        tolerance = self.model.options.drawing_tolerance
+        if not self.tree.looped or not tolerance:
+            return _Checked()
+        space = self.configuration
+        plain, close = (Closer(self.drawn, space.moved, space.normalize, space.difference, rank=rank)
+                        for rank in (RANK_DAMPED, tolerance))
+        try:
+            q = self._closed_near(plain, self._start, 0.0, tolerance)
+        except AssemblyError as error:
+            return _Checked(None, error)
+        made = check_drawing(close, q, 0.0, self.model.prescribed_mask(), space.usual, tolerance)
+        if made is not None and made.error > WARNED:
+            warnings.warn(f"{self.tree.name!r}: {drawing_text(self.drawn, made)}; give them more digits",
+                          DrawingWarning, stacklevel=2)
+        return _Checked(made, q)
+
+    def _rows_in_use(self) -> npt.NDArray[np.bool_] | None:
+        drawing = self.drawing
+        return None if drawing is None else drawing.used
+
+    @cached_property
+    def doors(self) -> Mapping[str, DoorPair]:
+        """The cheapest calls of functions that close loops."""
+        kernels, run = self.kernels, self._in_use
+        return kernels.doors if run is None else DoorTable(lambda name: kernels.door_pair(name, DoorForm(), run))
+
+    @cached_property
+    def _in_use(self) -> Evaluator | None:
+        """What evaluates these where constraints are dropped."""
+        mask = self._rows_in_use()
+        if mask is None:
+            return None
+        dropped = tuple(np.flatnonzero(~mask).tolist())
+        return self.kernels.of_tree(("dropped", dropped), lambda: replace(self.tree, dropped=dropped))
 
     @cached_property
     def closer(self) -> Closer:
@@ -97,7 +166,7 @@ class LoopPlans:
     @cached_property
     def quick(self) -> bool:
         """Whether nearly closed states may go straight to compiled code."""
-        return self.tree.looped and self.closer.near is not None and self.kernels.doors["projected"] is not NO_DOORS
+        return self.tree.looped and self.closer.near is not None and self.doors["projected"] is not NO_DOORS
 
     def _near_closer(self) -> NearCloser | None:
         """Closes positions from nearby by compiled steps, where machines are small enough and all closing joints have
@@ -114,8 +183,8 @@ class LoopPlans:
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
-        found: Floats | None = self.kernels.doors[name](*given.values())
-        return self.kernels.evaluate(name, given, None, t).out if found is None else found
+        found: Floats | None = self.doors[name](*given.values())
+        return self.kernels.evaluate(name, given, None, t, self._in_use).out if found is None else found
 
     @cached_property
     def turning(self) -> npt.NDArray[np.bool_]:
@@ -132,22 +201,12 @@ class LoopPlans:
 
     def closed_near(self, start: Floats, t: float) -> Floats:
         """Some closed position near a start, the first that is found: plans are made there."""
-        space, nu = self.configuration, self.tree.nu
-        if not self.tree.looped:
-            return space.normalize(start)
-        held, first = self.model.prescribed_mask(), None
-        target = Target(held, 1.0 / space.usual)
-        rng = np.random.default_rng(1)
-        for attempt in range(12 if nu > _FEW else 24):  # small steps away from the guess first, then any
-            shake = np.zeros(nu) if attempt == 0 else rng.normal(size=nu) * space.usual * min(0.05 * 2.0**attempt, 2.5)
-            shake[held] = 0.0
-            found, size = self.closer.close(space.integrate(start, shake), target, t)
-            if first is None:
-                first = found
-            if size < CLOSED and not self.closer.flipped(found, t):
-                return found
-        assert first is not None
-        raise self.closer.failure(first, t, f"assemble {self.tree.name!r}")
+        return self._closed_near(self.closer, start, t) if self.tree.looped else self.configuration.normalize(start)
+
+    def _closed_near(self, close: Closer, start: Floats, t: float, tolerance: float = 0.0) -> Floats:
+        """The same by a closer, to within the tolerance of a drawing."""
+        return first_closed(close, start, t, self.model.prescribed_mask(), self.configuration.usual, self.tree.name,
+                            tolerance)
 
     # -- what is known in general ---------------------------------------------------------------
     def reference(self) -> Reference:
@@ -157,7 +216,7 @@ class LoopPlans:
             if self._found is None:
                 try:
                     self._found = self.plain.reference() if self.model.batched else \
-                        self._make_reference(self._neutral_position(), 0.0)
+                        self._make_reference(self._first_position(), 0.0)
                 except AssemblyError as error:
                     self._found = error
         if isinstance(self._found, AssemblyError):
@@ -200,9 +259,17 @@ class LoopPlans:
         if self._closed is None:
             self._closed = q.copy(), t
 
-    def _neutral_position(self) -> Floats:
+    def _first_position(self) -> Floats:
+        """The closed position that is found first near the neutral one."""
+        place = self._known.place
+        if isinstance(place, AssemblyError):
+            raise AssemblyError(str(place))
+        return self.closed_near(self._start if place is None else place, 0.0)
+
+    @property
+    def _start(self) -> Floats:
         near = self.model.near
-        return self.closed_near(self.configuration.neutral() if near is None else near, 0.0)
+        return self.configuration.neutral() if near is None else near
 
     @cached_property
     def plain(self) -> LoopPlans:
@@ -219,7 +286,12 @@ class LoopPlans:
         nq = self.tree.nq
         place = flat("q", q, nq, "the coordinates").reshape(-1, nq)[:1]
         if not len(place) or not np.isfinite(place).all():
-            return self.reference().plan
+            try:
+                return self.reference().plan
+            except AssemblyError:
+                if len(place):
+                    raise
+                return self._make_plan(self.loops, self._start, 0.0)  # nothing is computed with it
         return self.reference_near(place[0], float(np.ravel(np.asarray(t, dtype=float))[0])).plan
 
     def at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_unmasked, wrench_array
 from bellcrank.errors import ModelError
+from bellcrank.loops.tolerances import DRAWING
 from bellcrank.mechanism.carried_joints import uncarried
 from bellcrank.mechanism.fingerprint import fingerprint, fingerprint_of
 from bellcrank.mechanism.forces.bound_values import bind_parameters
@@ -32,6 +33,7 @@ class Options:
     actuated: tuple[str, ...] = ()  #: joints with drives
     independent: tuple[str, ...] = ()  #: joints whose speeds shall stay independent where possible
     baumgarte: tuple[float, float] = (0.0, 0.0)  #: alpha and beta of the multiplier methods
+    drawing_tolerance: float = DRAWING  #: see `loops.drawing_tolerance`
     chosen: bool = False  #: whether `compile` was asked about where loops are cut, or which joints keep coordinates
 
 

@@ -73,7 +73,8 @@ def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: bool 
     is open, too, where nobody says so."""
     usual = usual_plans(plans, alike=False)
     try:
-        open_ = usual is not None and ((drives and not plans.model.options.actuated) or plans.first(q, t).redundant)
+        open_ = usual is not None and ((drives and not plans.model.options.actuated) or plans.drawing is not None
+                                       or plans.first(q, t).redundant)
     except AssemblyError:  # closed nowhere
         return None
     return usual if open_ else None

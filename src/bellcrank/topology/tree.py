@@ -192,6 +192,7 @@ class Tree:
     joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers
     plan: Any = None  #: how loops are taken apart; see `loops.plan`
     length: float = 1.0  #: typical of the machine [m], see `mechanism.sizes`
+    dropped: tuple[int, ...] = ()  #: constraints that do not count, ascending; see `loops.drawing_tolerance`
 
     @cached_property
     def effort(self) -> float:

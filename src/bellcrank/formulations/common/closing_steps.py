@@ -125,7 +125,11 @@ def _conditions(machine: LoopedDirect) -> _Conditions:
         part[speed] = part.get(speed, 0.0) + x
     kept = machine.tree.on_positions()
     on_positions = free if all(kept) else [row if own else {} for row, own in zip(free, kept, strict=True)]
-    return _Conditions(both[:m], free, driven, machine.partial_rates(), on_positions, row_sizes(machine.tree).tolist())
+    values, partial, sizes = list(both[:m]), machine.partial_rates(), row_sizes(machine.tree).tolist()
+    for row in machine.tree.dropped[::-1]:
+        for each in (values, free, driven, partial, sizes, *([] if on_positions is free else [on_positions])):
+            del each[row]
+    return _Conditions(values, free, driven, partial, on_positions, sizes)
 
 
 class _Solver:

@@ -1,0 +1,104 @@
+"""Drawings have tolerances: redundant constraints that contradict each other a little, as rounded numbers make them.
+
+Where constraints depend on each other within the tolerance of the drawing, those that a plan leaves over are dropped.
+The mechanism is then that of the constraints kept, which close to rounding, in every position and by every method. What
+the dropped ones are off is the error of the drawing. Constraints that agree to rounding are not dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats
+from bellcrank.loops.closer import Closer, Target, project
+from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.plan import redundant_rows
+from bellcrank.loops.tolerances import AGREE, CLOSED
+
+__all__ = ["Drawing", "check_drawing", "drawing_text", "off"]
+
+#: how far samples of the motion are from each other [rad, m]: the first that will do
+_STEPS = 0.3, 0.1, 0.03
+#: pivots below these multiples of the tolerance may be those of redundant constraints
+_PIVOTS = 10.0, 1.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The constraints in use (a mask), and by how much the others contradict them: shares of the machine's length, or
+    radians."""
+
+    used: npt.NDArray[np.bool_]
+    error: float
+
+
+def check_drawing(close: Closer, q: Floats, t: float, held: npt.NDArray[np.bool_], usual: Floats, tolerance: float
+                  ) -> Drawing | None:
+    """Which constraints to drop, near a position that closes to within the tolerance; None if there are none.
+
+    `close` knows all constraints. Positions some way off are closed by the constraints kept alone; those dropped must
+    stay within the tolerance there.
+    """
+    target = Target(held, 1.0 / usual)
+    general = _general(close, q, t, target, usual, tolerance)
+    for part in _PIVOTS:
+        redundant = redundant_rows(close.loops, general, t, part * tolerance)
+        if not redundant:
+            break
+        used = np.ones(close.loops.m, dtype=bool)
+        used[redundant] = False
+        error = _disagreement(close, used, general, t, target, usual, tolerance)
+        if error <= tolerance:
+            return Drawing(used, error) if error > AGREE else None
+    return None
+
+
+def _general(close: Closer, q: Floats, t: float, target: Target, usual: Floats, tolerance: float) -> Floats:
+    """A position some way off that closes to within the tolerance."""
+    for moved in _ways(close, q, t, target, usual, tolerance, 0):
+        found, left = close.close(moved, target, t)
+        if left < CLOSED or off(close, found, t) <= tolerance:
+            return found
+    return q
+
+
+def _ways(close: Closer, q: Floats, t: float, target: Target, usual: Floats, rank: float, seed: int) -> list[Floats]:
+    """Positions some way off along the loops, the farthest first; none if nothing can move."""
+    nu = close.loops.tree.nu
+    wish, still = (project(close.loops, q, u, target, t, rank)[0] for u in (
+        np.where(target.held, 0.0, np.random.default_rng(seed).normal(size=nu) * usual), np.zeros(nu)))
+    wish = wish - still  # what laws of time cause is no freedom
+    largest = float(np.abs(wish / usual).max(initial=0.0))
+    return [close.integrate(q, wish * (step / largest)) for step in _STEPS] if largest > 1e-9 else []
+
+
+def _disagreement(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: float, target: Target, usual: Floats,
+                  tolerance: float) -> float:
+    """What is left open where the constraints in use close: near q, and some way off."""
+    some = Closer(close.loops.restricted(lambda: used), close.integrate, close.normalize, close.difference)
+    found, left = some.close(q, target, t)
+    if left >= CLOSED:
+        return np.inf
+    here, there = off(close, found, t), 0.0
+    for moved in _ways(some, found, t, target, usual, tolerance, 1):
+        other, left = some.close(moved, target, t)
+        there = off(close, other, t) if left < CLOSED else np.inf
+        if there <= tolerance:
+            break
+    return max(here, there)
+
+
+def drawing_text(loops: LoopKinematics, drawing: Drawing) -> str:
+    """What was dropped, and by how much it contradicts what was kept."""
+    names = [loops.row_names[r] for r in np.flatnonzero(~drawing.used)]
+    shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+    return (f"the redundant constraints {shown} contradict the others by {drawing.error:.2g} (of the machine's length, "
+            "or rad) and are dropped")
+
+
+def off(close: Closer, q: Floats, t: float) -> float:
+    """The largest error of a constraint, as a share of the machine's length, or in radians."""
+    return float(np.abs(close.residual(q, t)).max(initial=0.0))
