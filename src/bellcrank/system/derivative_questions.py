@@ -51,6 +51,13 @@ class Question:
     product: str  #: "", "along", "weights" or "twice"
     then: str | None = None
 
+    def __str__(self) -> str:
+        """For the names of functions, one for each question, which errors tell."""
+        body = "" if self.body is None else f" at {self.body!r}"
+        then = "" if self.then is None else f", then by {self.then}"
+        marks = ", ".join(x for x in ("closed" if self.closed else "", self.product) if x)
+        return f"of {self.function}{body} by {', '.join(self.by)}{then}{f' ({marks})' if marks else ''}"
+
 
 class Reading(NamedTuple):
     """How the entries of an answer are to be read."""
