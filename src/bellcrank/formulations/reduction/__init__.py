@@ -69,6 +69,7 @@ from bellcrank.formulations.reduction.local_kinetics import (
     total,
 )
 from bellcrank.formulations.reduction.local_loop import (
+    SHRUNK,
     Dependent,
     at_rest,
     dependent_speeds_of,
@@ -108,6 +109,8 @@ __all__ = ["BIBTEX", "OVER", "check_topology", "constrained_dynamics", "dependen
 
 #: the functions for machines with loops sweep over groups of links, seen from their bases
 OVER = ("groups", "bases")
+#: corrections of speeds divide errors of integration by the pivots, which may shrink to this part
+_SHRUNK = 0.1
 
 
 def check_topology(tree: Tree) -> None:
@@ -164,14 +167,15 @@ def outward_axes(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[
 
 
 # -- outward: dependent speeds -------------------------------------------------------------------------------------
-def outward_speeds(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], Any]:
+def outward_speeds(width: int, group: GroupView, flat: Sequence[Number], shrunk: float = SHRUNK
+                   ) -> tuple[tuple[Number, ...], Any]:
     rest = at_rest(Motion.zero())
     virtual = virtual_of(SPEEDS, group, flat)
     speeds = {v: 0.0 if v in group.shape.dependent else group.links[k].u[c]
               for v, (k, c) in enumerate(group.shape.speeds)}
     if group.shape.closures:
         still = relative_to_base(group, _at_speeds(group, speeds), rest, virtual)
-        for d in dependent_speeds_of(group, lacking_velocity, rest, still, virtual):
+        for d in dependent_speeds_of(group, lacking_velocity, rest, still, virtual, shrunk):
             speeds[d.speed] = d.offset  # (47), (51): V_t of the phantom holds what is independent, too
     links = _at_speeds(group, speeds)
     members = relative_to_base(group, links, rest, virtual) if group.shape.hosts else {}  # (46), (50)
@@ -180,7 +184,7 @@ def outward_speeds(width: int, group: GroupView, flat: Sequence[Number]) -> tupl
 
 
 def outward_speed_changes(width: int, group: GroupView, flat: Sequence[Number]) -> tuple[tuple[Number, ...], Any]:
-    sent, speeds = outward_speeds(width, group, flat)
+    sent, speeds = outward_speeds(width, group, flat, _SHRUNK)
     given = [x for link in group.links for x in link.u]
     return sent, tuple(new - old for new, old in zip(speeds, given, strict=True))
 

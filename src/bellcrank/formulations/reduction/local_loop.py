@@ -21,11 +21,11 @@ from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 
-__all__ = ["Dependent", "at_rest", "dependent_speeds_of", "from_base", "lacking_acceleration", "lacking_velocity",
-           "relative_to_base", "root_of"]
+__all__ = ["SHRUNK", "Dependent", "at_rest", "dependent_speeds_of", "from_base", "lacking_acceleration",
+           "lacking_velocity", "relative_to_base", "root_of"]
 
 #: a Delta whose root has shrunk to this part of what it was calls for other dependent speeds
-_SHRUNK = 0.01
+SHRUNK = 0.01
 #: and one this much smaller than the largest of its loop has no digits left: projections lose them as its square
 _LOST = 1e-5
 
@@ -120,10 +120,11 @@ Lacking = Callable[[GroupView, Row, Sequence[LoopEnd]], Number]
 
 
 def dependent_speeds_of(group: GroupView, lacking: Lacking, base: Relative, members: dict[int, Relative],
-                        virtual: Relative | None) -> tuple[Dependent, ...]:
+                        virtual: Relative | None, shrunk: float = SHRUNK) -> tuple[Dependent, ...]:
     """The dependent speeds of a group's loops in terms of its independent ones and of the virtual body's motion.
 
-    `lacking` tells what each row lacks with all speeds (or accelerations) as they are in `members`.
+    `lacking` tells what each row lacks with all speeds (or accelerations) as they are in `members`. Not finite where a
+    pivot has become less than the share `shrunk` of what it is in general.
     """
     common = _PLAIN if virtual is None else virtual.axes  # all around the loops is resolved in the virtual body's axes
     loops = [_closed(group, i, base, members, virtual, common) for i in range(len(group.shape.closures))]
@@ -136,7 +137,7 @@ def dependent_speeds_of(group: GroupView, lacking: Lacking, base: Relative, memb
             for j, (c, r) in enumerate(order):
                 row[j] = entries[r] if c == i else row[j]
     toward = [_toward(group, i, loops[i], loops[i].rows[r], virtual) for i, r in order] if virtual is not None else []
-    return _project(group, columns, residual, toward)
+    return _project(group, columns, residual, toward, shrunk)
 
 
 def _closed(group: GroupView, i: int, base: Relative, members: dict[int, Relative], virtual: Relative | None,
@@ -220,15 +221,15 @@ def _seen(link: Link, body: Relative, common: General, point: Vector) -> list[Mo
     return out
 
 
-def _project(group: GroupView, columns: dict[int, list[Number]], residual: list[Number], toward: list[Force]
-             ) -> tuple[Dependent, ...]:
+def _project(group: GroupView, columns: dict[int, list[Number]], residual: list[Number], toward: list[Force],
+             shrunk: float) -> tuple[Dependent, ...]:
     """Solve the closing relation for the dependent speeds, one projection after another, (37)-(55)."""
     order, sizes = group.shape.dependent, group.shape.sizes
     left = {v: columns[v] for v in order}  # tau^{k+1} (S^n)^T P_k
     gains: dict[int, list[Number]] = {}
     shares: dict[int, dict[int, Number]] = {}
     for i, (v, size) in enumerate(zip(order, sizes, strict=True)):
-        limit = max(_SHRUNK * size, _LOST * max(sizes))
+        limit = max(shrunk * size, _LOST * max(sizes))
         inverse = guarded_inverse(_dot(left[v], left[v]), limit * limit)  # (45): Delta^k
         gains[v] = [x * inverse for x in left[v]]  # (47): Delta^-1 P^T S tau
         shares[v] = {}
