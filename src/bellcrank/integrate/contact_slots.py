@@ -32,7 +32,7 @@ JUMP = 0.25
 #: the share of the machine's length below which gaps are closed at the end of a step: in doubles, and in floats
 CLOSED, ROUGHLY_CLOSED = 1e-9, 1e-6
 #: bodies that move by less than this share of the machine's length in a step are slow
-SLOW = 1e-3
+SLOW = 1e-2
 
 #: numbers of the deepest overlap so far: as a share of the smaller shape, of which place, and when [s]
 OVERLAP = 3

@@ -67,6 +67,8 @@ __all__ = ["ContactSteps", "contact_steps"]
 AGAIN, STEADY = 6, 1e-6
 #: bodies that approach by less than this share of what they gain in a step by their weight have met before
 MEETS = 1e-3
+#: an overlap is deeper than the deepest so far by this ratio: when it began is told, not the last of many alike
+AGAIN_DEEPER = 1.001
 #: iterations for q_e: gaps there are to be those of (5), or bodies that roll would sink
 ENDS = 5
 
@@ -325,7 +327,7 @@ class ContactSteps(ContactEnergy):
         with f.loop(self.count.value) as k:
             i = self.slots[k]
             share = -(self.begun[i * 2] * self.thin[i]) * self.real[k]
-            deeper = share > fresh[0]
+            deeper = share > fresh[0] * AGAIN_DEEPER
             for j, value in enumerate((share, i.real(), time.value)):
                 fresh[j] = deeper.pick(value, fresh[j])
 

@@ -35,7 +35,7 @@ RECORD = 20_000_000
 SLOTS = 12
 #: by how much conditions of rigid contacts may be missed, as a share of what is slow, and by what share of the smaller
 #: shape two may overlap, before it is told
-MISSED, DEEP = 1e-3, 1e-2
+MISSED, DEEP = 1e-4, 1e-2
 #: in how many pieces a step is taken that fails as a whole, one after the other
 PIECES = (2, 4, 8, 16, 32, 64)
 

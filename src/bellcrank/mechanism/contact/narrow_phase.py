@@ -62,9 +62,10 @@ def touches(one: Any, first: ShapeFrame, other: Any, second: ShapeFrame) -> list
     """Where two shapes touch, always the same number of places; normals from the first to the second.
 
     Lengths are measured in units of the larger shape, so that tolerances are shares of it whatever the units of the
-    mechanism; a unit is a power of two, which rounds nothing. Nothing on planes and height fields asks for one.
+    mechanism; a unit is a power of two, which rounds nothing. Planes, height fields and pairs of boxes need none: they
+    have no tolerances that are lengths.
     """
-    if any(isinstance(shape, (HeightField, Plane)) for shape in (one, other)):
+    if any(isinstance(shape, (HeightField, Plane)) for shape in (one, other)) or type(one) is type(other) is Box:
         return _found(one, first, other, second)
     unit = _unit(one, other)
     mine = ShapeFrame(Vector.zero(), *first.axes)
