@@ -21,7 +21,15 @@ from bellcrank.errors import BellcrankError, FileError, ModelError
 from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.result_sinks import check_names
 from bellcrank.studies.sample_table import SampleTable
-from bellcrank.studies.store_description import MARK, MOST_CHUNKS, PIECE, VERSION, describe_store, marked_attributes
+from bellcrank.studies.store_description import (
+    MARK,
+    MOST_CHUNKS,
+    PIECE,
+    VERSION,
+    check_texts,
+    describe_store,
+    marked_attributes,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -68,8 +76,11 @@ class ZarrSink:
             with _store_errors(path):
                 if not path.exists():
                     self._create(attrs, fingerprints, chunk)
-                known = describe_store(path).attrs
+                store = describe_store(path)
+                known = store.attrs
                 _check_same(path, known["fingerprints"], fingerprints)
+                for name, array in store.arrays.items():
+                    check_texts(path, name, array)
                 self._group = _zarr().open_group(str(path), mode="r+", zarr_format=3, use_consolidated=False)
                 self.chunk = int(known["chunk"])
                 self._done = self._group["chunk_done"]
