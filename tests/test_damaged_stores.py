@@ -100,6 +100,14 @@ def test_stores_of_format_2_are_refused(tmp_path: Path) -> None:
         bc.sweep("pendulum", {"q.hinge": [0.1]}, run={"duration": 0.1}, out=tmp_path, resume=True)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    with pytest.raises(bc.FileError):
+        bc.open_sweep(tmp_path / name)
+    with pytest.raises(bc.FileError):
+        bc.sweep("pendulum", {"q.hinge": [0.1]}, run={"duration": 0.1}, out=tmp_path / name)
+
+
 VALUES = (None, -1, 0, 10**12, 10**30, "x", [], {}, [10**12], [-1], "NaN", 1.5, True, "|O", "../../..", "x" * 5000,
           [[]], [{"name": "pickle"}], {"name": "numcodecs.pickle", "configuration": {}})
 

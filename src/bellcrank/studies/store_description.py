@@ -80,7 +80,7 @@ def marked_attributes(path: Path) -> dict[str, Any] | None:
 
 def describe_store(path: Path) -> StoreDescription:
     """Read the metadata of a store; `FileError` if it is not that of a sweep, or damaged."""
-    attrs = marked_attributes(path) if path.is_dir() else None
+    attrs = marked_attributes(path)
     if attrs is None:
         raise FileError(f"{path} is no store of a sweep")
     try:
