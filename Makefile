@@ -56,7 +56,8 @@ test-lowest:
 	    --only-binary :all: -r pyproject.toml --extra sweep --extra mesh \
 	    "pytest>=8" "pytest-randomly>=3.15" "hypothesis>=6.100" "jsonschema>=4"
 	build/lowest/bin/python $(PIP) --no-deps -e .
-	build/lowest/bin/python -m pytest -o filterwarnings=default $(LOWEST:%=tests/test_%.py)
+	build/lowest/bin/python -m pytest -o filterwarnings=default $(LOWEST:%=tests/test_%.py) \
+	    --deselect tests/test_native.py::test_the_published_schema_is_up_to_date  # other words of other versions
 
 $(MADE)-docs: $(MADE)
 	$(BIN)/python $(PIP) -e ".[docs]"

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,14 @@ def test_stores_of_format_2_are_refused(tmp_path: Path) -> None:
         bc.sweep("pendulum", {"q.hinge": [0.1]}, run={"duration": 0.1}, out=tmp_path, resume=True)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_names_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    with pytest.raises(bc.FileError):
+        bc.open_sweep(tmp_path / name)
+    with pytest.raises(bc.FileError):
+        bc.sweep("pendulum", {"q.hinge": [0.1]}, run={"duration": 0.1}, out=tmp_path / name)
+
+
 VALUES = (None, -1, 0, 10**12, 10**30, "x", [], {}, [10**12], [-1], "NaN", 1.5, True, "|O", "../../..", "x" * 5000,
           [[]], [{"name": "pickle"}], {"name": "numcodecs.pickle", "configuration": {}})
 
@@ -160,6 +169,19 @@ def test_sizes_that_are_not_there(change: Callable[[Path], object], part: str, s
     change(store)
     with pytest.raises(bc.FileError, match=part):
         bc.open_sweep(store)
+
+
+def test_texts_that_are_not_there(store: Path) -> None:
+    """The codec would make room for a hundred million of them first."""
+    numcodecs = pytest.importorskip("numcodecs")
+    text = store / "text" / "c" / "0"
+    text.write_bytes(numcodecs.Zstd().encode((10**8).to_bytes(4, "little") + bytes(numcodecs.Zstd().decode(
+        text.read_bytes()))[4:]))
+    before = time.perf_counter()
+    for act in (lambda: bc.open_sweep(store).text.load(), lambda: sink_at(store)):
+        with pytest.raises(bc.FileError, match="promises 100000000 texts"):
+            act()
+    assert time.perf_counter() - before < 5.0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")

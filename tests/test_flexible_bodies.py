@@ -341,6 +341,7 @@ def test_a_quadratic_tetrahedron_bends() -> None:
 @pytest.mark.parametrize(("mesh", "said"), [
     (3.0, "needs a mesh"), ((np.zeros((4, 3)), {"triangle": [[0, 1, 2]]}), "no solid elements"),
     ((np.zeros((4, 3)), {"tetra": [[0, 1, 2, 3]]}), "flat or folded"),
+    (([[0, 0, 0], [1, 0, 0], [0, 1e-289, 0], [0, 0, 1]], {"tetra": [[0, 1, 2, 3]]}), "flat or folded"),
     ((np.eye(4)[:, :3], {"tetra": [[0, 1, 2]]}), "tetra elements need 4 nodes"), ("nowhere.msh", "meshio"),
     ((np.eye(4)[:, :3], {"tetra": [[]]}), "tetra elements need 4"), ((np.eye(4), {"tetra": [[0]]}), "three numbers"),
     ((np.eye(4)[:, :3], {"tetra": [[0, 1, 2, 4]]}), "numbered from 0 to 3"), (("x", {}), "arrays of numbers"),

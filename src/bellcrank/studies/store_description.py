@@ -19,8 +19,8 @@ import numpy as np
 
 from bellcrank.errors import FileError
 
-__all__ = ["MARK", "MOST_CHUNKS", "PIECE", "VERSION", "StoreDescription", "StoredArray", "describe_store",
-           "marked_attributes"]
+__all__ = ["MARK", "MOST_CHUNKS", "PIECE", "VERSION", "StoreDescription", "StoredArray", "check_texts",
+           "describe_store", "marked_attributes"]
 
 #: the version of the layout, under the name by which stores of sweeps are known
 MARK, VERSION = "bellcrank_sweep", 1
@@ -28,7 +28,6 @@ MARK, VERSION = "bellcrank_sweep", 1
 PIECE = 1 << 20
 #: chunks of runs in a store
 MOST_CHUNKS = 1 << 20
-_CODECS = ("bytes", "vlen-utf8", "zstd")
 _TYPES = re.compile(r"bool|string|float(16|32|64)|u?int(8|16|32|64)")
 #: bytes of one file of metadata, of one decoded chunk (the codecs take no more), and of a complete array that need not
 #: be justified by the size of its files
@@ -81,7 +80,7 @@ def marked_attributes(path: Path) -> dict[str, Any] | None:
 
 def describe_store(path: Path) -> StoreDescription:
     """Read the metadata of a store; `FileError` if it is not that of a sweep, or damaged."""
-    attrs = marked_attributes(path) if path.is_dir() else None
+    attrs = marked_attributes(path)
     if attrs is None:
         raise FileError(f"{path} is no store of a sweep")
     try:
@@ -149,7 +148,7 @@ def _array(path: Path, name: str) -> StoredArray:
         raise ValueError(f"array {name!r}: values of type {str(kind)[:40]!r} are none that a sweep writes")
     codecs = found.get("codecs")
     used = [c.get("name") if isinstance(c, dict) else None for c in codecs] if isinstance(codecs, list) else [None]
-    if found.get("storage_transformers") or any(codec not in _CODECS for codec in used):
+    if found.get("storage_transformers") or used != ["vlen-utf8" if kind == "string" else "bytes", "zstd"]:
         raise ValueError(f"array {name!r}: codecs {str(codecs)[:60]} are none that a sweep writes: nothing is decoded")
     _configuration(found.get("chunk_key_encoding"), "default")
     if not isinstance(attrs, dict):
@@ -204,6 +203,18 @@ def _check_files(path: Path, name: str, array: StoredArray, complete: bool) -> N
     needed = array.itemsize * math.prod(array.shape)
     if complete and needed > max(_FREE, _RATIO * size):
         raise ValueError(f"array {name!r} promises {needed} bytes, which {size} bytes of files cannot hold")
+
+
+def check_texts(path: Path, name: str, array: StoredArray) -> None:
+    """Refuse chunks of texts that promise another number of them than chunks have: the codec makes room for all, which
+    may be billions, before it looks for them."""
+    from numcodecs import Zstd
+
+    for file in (path / name / "c").rglob("*"):
+        if array.dtype == object and file.is_file():
+            count = int.from_bytes(bytes(Zstd().decode(file.read_bytes()))[:4], "little")
+            if count != math.prod(array.chunks):
+                raise ValueError(f"a chunk promises {count} texts, and has {math.prod(array.chunks)}")
 
 
 def _file_sizes(folder: Path) -> Iterator[int]:

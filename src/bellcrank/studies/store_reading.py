@@ -13,7 +13,7 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from bellcrank.errors import FileError
-from bellcrank.studies.store_description import StoreDescription, describe_store
+from bellcrank.studies.store_description import StoredArray, StoreDescription, check_texts, describe_store
 
 __all__ = ["read_store"]
 
@@ -21,13 +21,15 @@ __all__ = ["read_store"]
 class _StoredValues(BackendArray):
     """The values of one array; what is damaged is a `FileError`, whenever it is read."""
 
-    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._path, self._name, self.shape, self.dtype = path, name, shape, dtype
+    def __init__(self, path: Path, name: str, described: StoredArray) -> None:
+        self._path, self._name, self._described = path, name, described
+        self.shape, self.dtype = described.shape, described.dtype
 
     @cached_property
     def _array(self) -> Any:
         import zarr
 
+        check_texts(self._path, self._name, self._described)
         return zarr.open_array(str(self._path / self._name), mode="r", zarr_format=3)
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
@@ -54,7 +56,7 @@ class _SweepStores(BackendEntrypoint):
 
 def _variable(path: Path, name: str, store: StoreDescription) -> xarray.Variable:
     array = store.arrays[name]
-    values = _StoredValues(path, name, array.shape, array.dtype)
+    values = _StoredValues(path, name, array)
     if not store.of_runs(name):  # coordinates of results, which are small
         read = np.asarray(values[indexing.BasicIndexer((slice(None),) * len(array.shape))])
         return xarray.Variable(array.dims, read.astype(str) if read.dtype == object else read, array.attrs)

@@ -21,7 +21,15 @@ from bellcrank.errors import BellcrankError, FileError, ModelError
 from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.result_sinks import check_names
 from bellcrank.studies.sample_table import SampleTable
-from bellcrank.studies.store_description import MARK, MOST_CHUNKS, PIECE, VERSION, describe_store, marked_attributes
+from bellcrank.studies.store_description import (
+    MARK,
+    MOST_CHUNKS,
+    PIECE,
+    VERSION,
+    check_texts,
+    describe_store,
+    marked_attributes,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -45,12 +53,12 @@ def check_out(out: str | os.PathLike[str], resume: bool) -> Path:
     """Refuse a place that cannot become, or is not, the store of a sweep, before anything is computed."""
     _zarr()
     path = Path(out)
-    if not path.parent.is_dir():
-        raise FileError(f"sweep: out: {path}: the folder {str(path.parent)!r} does not exist; make it first")
-    if path.exists():
-        if marked_attributes(path) is None:
+    with _store_errors(path):
+        if not path.parent.is_dir():
+            raise FileError(f"sweep: out: {path}: the folder {str(path.parent)!r} does not exist; make it first")
+        if path.exists() and marked_attributes(path) is None:
             raise FileError(f"sweep: out: {path} exists and is no store of a sweep; give another name")
-        if not resume:
+        if path.exists() and not resume:
             raise FileError(f"sweep: out: {path} holds a sweep already; resume=True goes on with it, or give another "
                             "name")
     return path
@@ -68,8 +76,11 @@ class ZarrSink:
             with _store_errors(path):
                 if not path.exists():
                     self._create(attrs, fingerprints, chunk)
-                known = describe_store(path).attrs
+                store = describe_store(path)
+                known = store.attrs
                 _check_same(path, known["fingerprints"], fingerprints)
+                for name, array in store.arrays.items():
+                    check_texts(path, name, array)
                 self._group = _zarr().open_group(str(path), mode="r+", zarr_format=3, use_consolidated=False)
                 self.chunk = int(known["chunk"])
                 self._done = self._group["chunk_done"]
@@ -213,8 +224,8 @@ def _alone(path: Path) -> Iterator[None]:
     lock = path.with_name(f".{path.name}.lock")
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    except OSError as error:
-        raise FileError(f"sweep: out: {lock} cannot be used to lock {path} ({error.strerror})") from None
+    except (OSError, ValueError) as error:  # a zero byte in the name
+        raise FileError(f"sweep: out: {lock} cannot be used to lock {path} ({error})") from None
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
         if status.st_size or not stat.S_ISREG(status.st_mode):

@@ -38,6 +38,8 @@ class _Rule(NamedTuple):
 
 _CORNERS = np.array([[-1, -1, -1], [1, -1, -1], [1, 1, -1], [-1, 1, -1], [-1, -1, 1], [1, -1, 1], [1, 1, 1],
                      [-1, 1, 1]], dtype=float)
+#: volumes below this part of the cube of an element's length are those of flat ones, to rounding
+_FLAT = 1e-14
 #: edges of a tetrahedron with a node in their middle
 _EDGES = ((0, 1), (1, 2), (2, 0), (0, 3), (1, 3), (2, 3))
 _QUADS = ((0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
@@ -217,11 +219,13 @@ def _elements(x: Floats, rule: _Rule, elastic: Floats, rho: float) -> tuple[Floa
     """Mass and stiffness of many elements whose nodes lie at x, (elements, nodes, 3)."""
     n = 3 * x.shape[1]
     mass, stiffness = np.zeros((len(x), n // 3, n // 3)), np.zeros((len(x), n, n))
+    least = _FLAT * np.ptp(x, axis=1).max(axis=1) ** 3
     side = np.sign(np.linalg.det(np.einsum("ni,enj->eij", rule.slopes[0], x)))  # nodes may be numbered either way round
     for weight, value, slope in zip(rule.weights, rule.values, rule.slopes, strict=True):
         volume = np.linalg.det(np.einsum("ni,enj->eij", slope, x)) * (side * weight)
-        if not (volume > 0.0).all():
-            raise ModelError(f"FlexibleBody.from_mesh: element {int(volume.argmin())} is flat or folded")
+        if not (volume > least).all():
+            worst = int((volume - least).argmin())
+            raise ModelError(f"FlexibleBody.from_mesh: element {worst} is flat or folded")
         strain, _ = _strains(x, slope)
         stiffness += np.einsum("eai,ab,ebj,e->eij", strain, elastic, strain, volume, optimize=True)
         mass += rho * volume[:, None, None] * np.outer(value, value)
