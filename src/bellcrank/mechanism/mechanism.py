@@ -129,14 +129,17 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
 
     @property
     def frames(self) -> tuple[Frame, ...]:
+        """All frames in the order they were added."""
         return tuple(self._frames.values())
 
     @property
     def couplers(self) -> tuple[Coupler, ...]:
+        """All couplers in the order they were added."""
         return tuple(self._couplers.values())
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
+        """All constraints that are not joints, in the order they were added."""
         return tuple(self._constraints.values())
 
     @property

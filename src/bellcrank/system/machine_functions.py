@@ -173,8 +173,8 @@ class Machine(MachineCoordinates):
 
         Without a matrix: `along` {variable: rates} gives how the value changes in that direction, ``d["along"]``;
         `weights`, shaped like the value, the derivatives of their sum with the value, ``(*batch, columns)``. Either
-        costs a few times the function itself; both together give ``d["along"]`` and the derivatives of its sum with weights,
-        by the variables of `along`: products of second derivatives.
+        costs a few times the function itself; both together give ``d["along"]`` and the derivatives of its sum with
+        weights, by the variables of `along`: products of second derivatives.
 
         With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them), and everything
         moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest. Rolling
