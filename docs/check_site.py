@@ -1,4 +1,5 @@
-"""Looks at the site that was built: every link leads to a file and a place in it, nothing is loaded from elsewhere.
+"""Looks at the site that was built: every link leads to a file and a place in it, nothing is loaded from elsewhere, and
+the reference has all methods.
 
 ``python docs/check_site.py build/docs``, the last step of ``make docs``.
 """
@@ -9,6 +10,8 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import bellcrank
 
 #: what browsers fetch by themselves: tag and attribute
 LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href"), ("source", "src"), ("object", "data")}
@@ -55,7 +58,14 @@ def faults(root: Path) -> list[str]:
                 found.append(f"{name}: {url}: no such place")
     if not (root / "searchindex.js").is_file():
         found.append("there is no search index")
-    return found
+    return found + unlisted({place for links in pages.values() for place in links.places})
+
+
+def unlisted(places: set[str]) -> list[str]:
+    """Public names of the classes that everybody uses, inherited ones included, that have no entry on any page."""
+    return [f"the reference has no entry for bellcrank.{kind.__name__}.{name}"
+            for kind in (bellcrank.System, bellcrank.Mechanism) for name in dir(kind)
+            if not name.startswith("_") and f"bellcrank.{kind.__name__}.{name}" not in places]
 
 
 def main() -> None:

@@ -30,7 +30,7 @@ default_role = "code"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "alphabetical"
-autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
+autodoc_default_options = {"members": True, "show-inheritance": False}
 python_maximum_signature_line_length = 100
 nitpicky = True
 #: classes in annotations that have no page here: those of NumPy and xarray, and ours that users never write

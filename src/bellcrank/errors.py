@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 __all__ = ["AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
            "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError",
-           "hint"]
+           "hint", "outside"]
 
 
 class BellcrankError(Exception):
@@ -64,3 +64,13 @@ def hint(name: object, known: Iterable[str]) -> str:
     plain = {k.casefold(): k for k in known}
     near = difflib.get_close_matches(str(name).casefold(), plain, n=1)
     return f"; did you mean {plain[near[0]]!r}?" if near else ""
+
+
+def outside() -> int:
+    """The `stacklevel` of a warning that points at the nearest code that is not part of the library."""
+    import inspect
+
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "bellcrank":
+        frame, level = frame.f_back, level + 1
+    return max(level, 1)

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat, how_many, random_source
-from bellcrank.errors import BellcrankWarning, ModelError, StateError
+from bellcrank.errors import BellcrankWarning, ModelError, StateError, outside
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 from bellcrank.system.regression import INERTIAL, inertial_names, inertial_values
@@ -218,7 +218,7 @@ def _fitted(system: System, wide: Floats, right: Floats, own: Floats, bodies: Se
         cause = "" if converged else " (the search did not converge: a larger prior, or fewer bodies, may help)"
         warnings.warn(f"identify: physical bodies of {system.model.name!r} leave {residual:.4g} of the forces, the "
                       f"linear fit {unconstrained:.4g}{cause}: check signs and units of the data, and friction and "
-                      "loads that the model lacks", BellcrankWarning, stacklevel=3)
+                      "loads that the model lacks", BellcrankWarning, stacklevel=outside())
     known[places] = values
     return known, unconstrained
 

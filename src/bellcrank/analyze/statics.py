@@ -23,7 +23,7 @@ from bellcrank.analyze.minimal import Chart, force_arrays
 from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.analyze.steady_states import SteadyStates
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
-from bellcrank.errors import AssemblyError, BellcrankWarning, SingularError, StateError
+from bellcrank.errors import AssemblyError, BellcrankWarning, SingularError, StateError, outside
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.deflections import Deflections
@@ -106,7 +106,8 @@ def _resting(system: System, guess: Any, hold: Mapping[str, float | Sequence[flo
     deflections = Deflections(system)
     deflections.look(found.q)
     if deflections.text():
-        warnings.warn(f"equilibrium of {system.model.name!r}: {deflections.text()}", BellcrankWarning, stacklevel=3)
+        warnings.warn(f"equilibrium of {system.model.name!r}: {deflections.text()}", BellcrankWarning,
+                      stacklevel=outside())
     return found
 
 

@@ -96,7 +96,7 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
             model.configuration.split(key)  # says what is wrong with a name
         made = System(Kernels(model, Maker(backend, schedule, threads, precision)))
         _check_coverage(made.plans)
-        warn_if_interpreted(made.plans, 3)
+        warn_if_interpreted(made.plans)
         return made.lock(*wanted)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Literal
 
-from bellcrank.errors import BellcrankWarning
+from bellcrank.errors import BellcrankWarning, outside
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["Actuation", "Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning",
@@ -210,7 +209,7 @@ def warn_of_surprises(report: ReadReport, reader: str) -> None:
         return
     rest = [f"... and {len(lines) - 3} more kinds"] if len(lines) > 3 else []
     first = f"{report.source}: not modelled, loosened or not physical (full report: {reader})"
-    warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=_outside())
+    warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=outside())
 
 
 def _warn_of_missing(report: ReadReport, reader: str) -> None:
@@ -219,12 +218,5 @@ def _warn_of_missing(report: ReadReport, reader: str) -> None:
         return
     rest = [f"... and {len(lines) - 3} more"] if len(lines) > 3 else []
     first = f"{report.source}: pictures will lack meshes, the motion is the same (full report: {reader})"
-    warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=_outside())
+    warnings.warn("\n  ".join([first, *lines[:3], *rest]), ReadWarning, stacklevel=outside())
 
-
-def _outside() -> int:
-    """How many calls lie between the caller of this and the nearest code that is not part of the library."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "bellcrank":
-        frame, level = frame.f_back, level + 1
-    return max(level, 1)

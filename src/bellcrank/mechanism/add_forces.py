@@ -65,6 +65,7 @@ class ForceElements(JointForceElements):
     # -- what is there ------------------------------------------------------------------------
     @property
     def wrenches(self) -> tuple[Wrench, ...]:
+        """All forces and moments on bodies, tyres included."""
         return tuple(self._wrenches.values())
 
     @property
@@ -74,10 +75,12 @@ class ForceElements(JointForceElements):
 
     @property
     def bushings(self) -> tuple[FrameBushing, ...]:
+        """All bushings between frames."""
         return tuple(self._bushings.values())
 
     @property
     def drags(self) -> tuple[BodyDrag, ...]:
+        """Drag of bodies."""
         return tuple(self._drags.values())
 
     @property

@@ -129,14 +129,17 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
 
     @property
     def frames(self) -> tuple[Frame, ...]:
+        """All frames in the order they were added."""
         return tuple(self._frames.values())
 
     @property
     def couplers(self) -> tuple[Coupler, ...]:
+        """All couplers in the order they were added."""
         return tuple(self._couplers.values())
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
+        """All constraints that are not joints, in the order they were added."""
         return tuple(self._constraints.values())
 
     @property
@@ -321,7 +324,8 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`, a
         number or a function of time (a differential whose third shaft is driven).
 
-        Keys are joints, or ``joint.coordinate`` for joints with several. A gear pair of ratio 3 is
+        Keys are joints, or ``joint.coordinate`` for joints with several. Two external gears of ratio 3 on parallel axes
+        turn in opposite directions: ``{"pinion": 1.0, "wheel": 3.0}``; an internal gear and a belt keep the direction:
         ``{"pinion": 1.0, "wheel": -3.0}``. In place of a factor stands a function of the coordinate, written with
         `bellcrank.math`, where the ratio changes: a follower that a cam lifts by 10 mm is
         ``{"follower": 1.0, "cam": lambda a: 0.005 * (bc.math.cos(a) - 1.0)}``.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, SlowWarning
+from bellcrank.errors import BellcrankError, SlowWarning, outside
 from bellcrank.simulate.contact_checks import contact_strides
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
@@ -100,7 +100,7 @@ def _warn_if_slow(rhs: Rhs, y: Floats, t: float, calls: int) -> None:
         warnings.warn(f"simulate {rhs.system.model.name!r}: the steps of method {rhs.system.model.method!r} are "
                       f"not compiled here; one evaluation takes {seconds:.2g} s, the run at least "
                       f"{seconds * calls:.2g} s. method='elimination' is compiled for any machine", SlowWarning,
-                      stacklevel=7)
+                      stacklevel=outside())
 
 
 def _prepared(system: Machine, y: Floats, t: float) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError
+from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError, outside
 from bellcrank.loops.closer import State
 from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
@@ -202,7 +202,7 @@ class _Run:
         return f"{reason}; {trouble}" if trouble and trouble not in reason else reason
 
     def warn(self, text: str) -> None:
-        warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=6)
+        warnings.warn(f"simulate {self.machine.system.model.name!r}: {text}", SimulationWarning, stacklevel=outside())
 
     def run_pieces(self, course: Course) -> tuple[str, str]:
         """Piece after piece, to the end or to what prevents it."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankWarning, ModelError, NotYetError
+from bellcrank.errors import BellcrankWarning, ModelError, NotYetError, outside
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.simulate.closing import spread, unlimited
@@ -94,18 +94,18 @@ class DifferentiatedRun:
             self._off, self._when = off, t
         return sample
 
-    def judge(self, level: int) -> None:
-        """Say so if derivatives are not those of the steps that the run made; `level` calls above is the user."""
+    def judge(self) -> None:
+        """Say so if derivatives are not those of the steps that the run made."""
         name, passages = self.system.model.name, self.log.passages
         if passages:
             warnings.warn(f"sensitivities of {name!r}: the run passes through a singular position at t = "
                           f"{passages[0]:.6g} s by a long step that cannot be differentiated; ordinary steps replace "
-                          "it, and derivatives after it are approximate", BellcrankWarning, stacklevel=level)
+                          "it, and derivatives after it are approximate", BellcrankWarning, stacklevel=outside())
         elif self._off > _OFF:
             warnings.warn(f"sensitivities of {name!r}: steps that were made again with derivatives end {self._off:.2g} "
                           f"(relative) off the samples of the run, at t = {self._when:.6g} s: derivatives are "
                           "approximate; take smaller steps, or method='elimination'", BellcrankWarning,
-                          stacklevel=level)
+                          stacklevel=outside())
 
     def columns(self) -> tuple[Moved, dict[str, slice]]:
         """The unknowns side by side, and which columns are whose."""
@@ -285,7 +285,7 @@ def variations(setup: Setup, log: RunLog, states: Floats, names: Sequence[str]) 
             seen = [passed.before, passed.after] if s.at.changed else [passed.before]
         rows += seen
         times += [moved.start] * len(seen)
-    motion.judge(6)
+    motion.judge()
     whole, when = np.stack(rows), np.stack(times)
     out = Variations({name: whole[..., place] for name, place in places.items()})
     out.columns = {x.name: x.columns for x in motion.found}
@@ -344,7 +344,7 @@ def swept_back(setup: Setup, log: RunLog, states: Floats, names: Sequence[str],
                 total[rows] = 0.0
                 weights, total = weights + by[:, :n].T @ own, total + by[:, n:].T @ own
                 late += float(by[:, -1] @ own) if log.breaks else 0.0
-    motion.judge(4)
+    motion.judge()
     out = {}
     for x in motion.found:
         own = np.array([total[motion.leaves.index(leaf)] for leaf in x.leaves])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank import __version__
-from bellcrank.errors import ModelError
+from bellcrank.errors import ModelError, outside
 from bellcrank.simulate.run import SimulationWarning
 from bellcrank.studies.chunk_task import quiet
 from bellcrank.studies.executors import Workers, is_lost, workers_of
@@ -192,4 +192,4 @@ def _warn(found: xarray.Dataset, name: str) -> None:
     if count:
         why = str(found["reason"][first].values)
         warnings.warn(f"sweep {name!r}: {count} of {runs} runs did not finish, see status and reason; run {first}: "
-                      f"{why}", SimulationWarning, stacklevel=3)
+                      f"{why}", SimulationWarning, stacklevel=outside())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
-from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError
+from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError, outside
 from bellcrank.loops.closer import State, Target
 from bellcrank.loops.closer import project as project_speeds
 from bellcrank.loops.nearest import End, Held, Nearest
@@ -288,7 +288,7 @@ def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: flo
         raise AssemblyError(f"{failed}. The branch of the guess ends at {where}")
     warnings.warn(f"{what} {plans.tree.name!r}: the branch of the guess ends at {where}; this is the nearest closed "
                   "position on another branch. Start from a guess on the branch that is meant", BranchWarning,
-                  stacklevel=4)
+                  stacklevel=outside())
     return q, found
 
 

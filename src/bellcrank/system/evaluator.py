@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import SlowWarning
+from bellcrank.errors import SlowWarning, outside
 from bellcrank.lowering.alike import halves_of
 from bellcrank.lowering.choose import (
     UNROLL_LINKS,
@@ -228,7 +228,7 @@ class CompiledEvaluator:
         if not self._warned and not self.too_large(function):
             self._warned = True
             warn_of_interpretation(f"{function.name} of {self.tree.name!r} takes over {LOOP_NODES} operations",
-                                   self.tree, 5)
+                                   self.tree)
         return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
 
     def most_for_one_thread(self, function: Function) -> int:
@@ -275,13 +275,13 @@ class TracedEvaluator:
         return out, all(bool(np.isfinite(a).all()) for a in (*arrays, out))
 
 
-def warn_of_interpretation(why: str, tree: Tree, stacklevel: int) -> None:
+def warn_of_interpretation(why: str, tree: Tree) -> None:
     """Say that compiled code is not to be had, and what it costs."""
     rows = min(tree.nu, sum(c.rows for c in tree.closures) + len(tree.relations))
     seconds = 1.2e-6 * tree.n * rows * rows if rows else 2e-3 * tree.n
     warnings.warn(f"{why}: it is interpreted by NumPy, some {seconds:.1g} s a call; method="
                   f"{'elimination' if rows else 'recursive'!r} is compiled for any size, backend='numpy' asks for no "
-                  "compiled code", SlowWarning, stacklevel=stacklevel)
+                  "compiled code", SlowWarning, stacklevel=outside())
 
 
 @dataclass(frozen=True)

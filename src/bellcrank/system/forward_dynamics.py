@@ -94,12 +94,12 @@ def interpreted(plans: LoopPlans) -> str:
     return "forward dynamics interpreted" if plans.kernels.interprets("forward_dynamics") else ""
 
 
-def warn_if_interpreted(plans: LoopPlans, stacklevel: int) -> None:
+def warn_if_interpreted(plans: LoopPlans) -> None:
     """Who chooses 'dense' wants LAPACK; others are told."""
     if interpreted(plans) and not plans.model.dense_loops:
         parts = "loops" if plans.tree.looped else "of them"
         warn_of_interpretation(f"compile: {plans.tree.name!r} has {plans.tree.n} links, method {plans.model.method!r} "
-                               f"looks at all {parts} at once", plans.tree, stacklevel + 1)
+                               f"looks at all {parts} at once", plans.tree)
 
 
 def evaluator_of(plans: LoopPlans, name: str) -> Evaluator:

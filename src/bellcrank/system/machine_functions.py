@@ -169,13 +169,13 @@ class Machine(MachineCoordinates):
 
         `by`: "q" (one column for every speed: along dq = Q(q) u, so that quaternions stay unit quaternions), "u",
         "tau", "udot", "point", "t", "wrenches" (six columns for every body), "parameters" or one of them by name.
-        ``d["q"]`` has the shape (*batch, *value, columns), `d.value` is the value, ``d.dataset()`` names everything.
-        `then`: differentiate once more, by another variable; ``d["q"]`` gets one more axis, of its columns.
+        ``d["q"]`` has the shape ``(*batch, *value, columns)``, `d.value` is the value, ``d.dataset()`` names
+        everything. `then`: differentiate once more, by another variable; ``d["q"]`` gets one more axis, of its columns.
 
         Without a matrix: `along` {variable: rates} gives how the value changes in that direction, ``d["along"]``;
-        `weights`, shaped like the value, the derivatives of their sum with the value, (*batch, columns). Either costs
-        a few times the function itself; both together give ``d["along"]`` and the derivatives of its sum with weights,
-        by the variables of `along`: products of second derivatives.
+        `weights`, shaped like the value, the derivatives of their sum with the value, ``(*batch, columns)``. Either
+        costs a few times the function itself; both together give ``d["along"]`` and the derivatives of its sum with
+        weights, by the variables of `along`: products of second derivatives.
 
         With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them), and everything
         moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest. Rolling

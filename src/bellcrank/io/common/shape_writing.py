@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from bellcrank.errors import BellcrankWarning
+from bellcrank.errors import BellcrankWarning, outside
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 
 __all__ = ["number_list", "warn_left_out"]
@@ -17,4 +17,4 @@ def number_list(*values: float) -> str:
 
 def warn_left_out(placed: PlacedShape, why: str) -> None:
     """Say that a shape is not in the file that is written."""
-    warnings.warn(f"shape {placed.name!r}: {why}; it is left out", BellcrankWarning, stacklevel=3)
+    warnings.warn(f"shape {placed.name!r}: {why}; it is left out", BellcrankWarning, stacklevel=outside())

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bellcrank.errors import BellcrankWarning, ModelError
+from bellcrank.errors import BellcrankWarning, ModelError, outside
 from bellcrank.io.common.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
 from bellcrank.io.common.deforming_bodies import refuse_deforming
@@ -56,7 +56,7 @@ def mjcf_text(mechanism: Mechanism, store: MeshStore) -> str:
         if shape.body and (endless or shape.body not in layout.places):
             what = "a plane without end" if endless else "on a body without mass between two joints"
             warnings.warn(f"shape {shape.name!r} is {what}, which MJCF has no place for; it is left out",
-                          BellcrankWarning, stacklevel=2)
+                          BellcrankWarning, stacklevel=outside())
             continue
         parts.sites.setdefault(shape.body, []).append(geoms.geom(shape))
     lines = [f"<mujoco{given(model=mechanism.name)}>",

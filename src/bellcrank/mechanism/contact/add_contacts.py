@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.arguments import checked_methods
-from bellcrank.errors import BellcrankWarning, ModelError, hint
+from bellcrank.errors import BellcrankWarning, ModelError, hint, outside
 from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.contact.contact_bristles import BendRate, BristleContact, bend_names
 from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding, dissipation_for
@@ -245,7 +245,7 @@ class TouchingBodies(ShapedBodies):
             raise ModelError(f"contacts of {self.name!r}: no two of these shapes can touch here: "
                              f"{'; '.join(why) or 'there is only one'}")
         if left:
-            warnings.warn(f"contacts of {self.name!r}: left out {left}", BellcrankWarning, stacklevel=3)
+            warnings.warn(f"contacts of {self.name!r}: left out {left}", BellcrankWarning, stacklevel=outside())
         return made
 
     def _wanted_pairs(self, ones: list[PlacedShape], others: list[PlacedShape], exclude: Collection[tuple[str, str]],

@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from bellcrank.errors import CacheWarning
+from bellcrank.errors import CacheWarning, outside
 
 __all__ = ["fetch", "folder", "keep", "size_limit"]
 
@@ -57,7 +57,7 @@ def folder() -> Path | None:
 @functools.cache
 def _warn(said: str) -> None:
     """Warn once of each thing."""
-    warnings.warn(said, CacheWarning, stacklevel=2)
+    warnings.warn(said, CacheWarning, stacklevel=outside())
 
 
 def _usual() -> Path:
