@@ -477,6 +477,20 @@ def test_directions_survive_a_change_of_plan(function: str, body: str | None, by
         close(found[name], np.reshape(expected[name], found[name].shape), 1e-9)
 
 
+def test_columns_do_not_depend_on_what_was_asked_before() -> None:
+    """Where another plan computes, its own directions are turned; they stay with that plan."""
+    system = bc.compile(bc.load("four_bar"), independent=["C"], backend="numpy")
+    there, here = (system.assemble(q={"A": angle}, u={"A": 1.0}) for angle in (1e-3, 0.5))
+    by = ("q", "u")
+    system.derivatives("forward_dynamics", there, by="q")  # asks the other plan for all matrices
+    d = system.derivatives("forward_dynamics", here, by=by)
+    assert d.columns["q"] == d.columns["u"] == ("C.angle",)
+    fresh = bc.compile(bc.load("four_bar"), independent=["C"], backend="numpy")
+    expected = fresh.derivatives("forward_dynamics", here, by=by)
+    for name in by:
+        close(d[name], expected[name], 1e-12)
+
+
 # -- batches, names, errors -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["double_pendulum", "four_bar"])
 def test_batches_and_doors_give_what_single_states_give(name: str) -> None:

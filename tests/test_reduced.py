@@ -98,3 +98,46 @@ def test_dead_points_get_other_speeds_or_are_refused(rounds: int) -> None:
     fine = system.assemble(q={"crank": 0.7}, u={"crank": 1.0})
     with pytest.raises(bc.SingularError, match="batch index"):
         system.reduced(np.stack([fine.q, dead.q]), np.stack([fine.u, dead.u]))
+
+
+def test_the_legs_of_a_platform_are_independent_if_asked_for() -> None:
+    """Loops are solved one by one, so that the plan itself leaves others free: reduced models and derivatives turn to
+    the speeds asked for, which `explain` names."""
+    legs = [f"leg{i}.slide" for i in range(1, 7)]
+    system = bc.compile(bc.load("stewart"), actuated=legs, backend="numpy")
+    names = tuple(f"{leg}.slide" for leg in legs)
+    assert system.plans.reference().plan.independent != system.plans.shown(system.neutral(), 0.0)
+    length = {leg: 0.05 + 0.01 * i for i, leg in enumerate(legs)}
+    state = system.assemble(q=length, u={leg: 0.1 * i for i, leg in enumerate(legs)})
+
+    def position(leg: str, change: float) -> np.ndarray:
+        moved = system.assemble(q=length | {leg: length[leg] + change}, guess=state.q)
+        return system.pose(moved.q, "platform").position
+
+    some = [1, 4]
+    slopes = np.stack([(position(legs[k], 1e-5) - position(legs[k], -1e-5)) / 2e-5 for k in some], axis=-1)
+    reduced = system.reduced(state)
+    assert reduced.speeds == names == bc.analyze.explain(system).independent
+    np.testing.assert_allclose(reduced.jacobian("platform")[3:, some], slopes, rtol=0, atol=1e-8)
+    d = system.derivatives("pose", np.stack([state.q] * 2), by="q", body="platform")
+    assert d.columns["q"] == names
+    np.testing.assert_allclose(d["q"][1, 9:, some].T, slopes, rtol=0, atol=1e-8)
+    way, weights = np.cos(np.arange(6.0)), np.sin(np.arange(12.0))
+    along = system.derivatives("pose", state.q, along={"q": way}, body="platform")["along"]
+    np.testing.assert_allclose(along, d["q"][0] @ way, rtol=0, atol=1e-12)
+    back = system.derivatives("pose", state.q, by="q", body="platform", weights=weights)["q"]
+    np.testing.assert_allclose(back, weights @ d["q"][0], rtol=0, atol=1e-12)
+
+
+def test_speeds_that_cannot_be_independent_are_told() -> None:
+    m = bc.Mechanism("two four-bars")
+    for k in range(2):
+        for name, size in (("crank", 0.3), ("coupler", 0.9), ("rocker", 0.6)):
+            m.add_body(f"{name}{k}", bc.Inertia.rod(1.0, (0, 0, 0), (size, 0, 0)))
+        m.add_joint(f"A{k}", bc.Revolute("z"), m.ground, f"crank{k}")
+        m.add_joint(f"B{k}", bc.Revolute("z"), f"crank{k}", f"coupler{k}", bc.Pose((0.3, 0, 0)))
+        m.add_joint(f"C{k}", bc.Revolute("z"), f"coupler{k}", f"rocker{k}", bc.Pose((0.9, 0, 0)), bc.Pose((0.6, 0, 0)))
+        m.add_joint(f"D{k}", bc.Revolute("z"), m.ground, f"rocker{k}", bc.Pose((1.0, 0, 0)))
+    system = bc.compile(m, independent=["A0", "B0"], backend="numpy")
+    with pytest.warns(bc.BellcrankWarning, match=r"B0.angle cannot be independent.*A0.angle, .1.angle are independent"):
+        assert "A0.angle" in system.reduced(system.assemble(q={"A0": 0.5, "A1": 0.7})).speeds

@@ -144,7 +144,8 @@ def explain(system: System) -> Explanation:
     held = system.model.prescribed_mask()
     rows = sum(c.rows for c in tree.closures if not c.is_joint) + len(tree.relations)
     counted = all_speeds - 6 * len(tree.cut_names) - rows - int(held.sum())
-    chosen = [i for i in range(system.nu) if not held[i]] if plan is None else list(plan.independent)
+    chosen = [i for i in range(system.nu) if not held[i]] if plan is None else list(
+        system.plans.shown(place, 0.0))
     wanted = system.model.options.independent
     why = "a tree: all speeds are" if not tree.looped else (
         f"asked for: {', '.join(wanted)}" if wanted else "largest pivots at a general position near the neutral one")

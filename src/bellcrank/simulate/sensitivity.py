@@ -221,7 +221,8 @@ def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup:
 def _beginning(system: Machine, name: str, q: Floats, u: Floats, t: float) -> Unknown:
     tree = system.model.tree
     plan = system.plans.first(q, t) if tree.looped else None
-    placed, independent = (tree.free_speeds(),) * 2 if plan is None else (list(plan.placed), list(plan.independent))
+    independent = tree.free_speeds() if plan is None else list(system.plans.shown(q, t))
+    placed = list(plan.placed) if plan is not None and plan.slipping else independent
     slopes = forward_slopes_at(system.plans, q, u, np.zeros(system.nu), None, t, placed, independent, ("tau",))
     columns = tuple(system.speed_names[v] for v in (placed if name == "q0" else independent))
     if name == "u0":

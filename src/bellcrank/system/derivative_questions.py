@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.topology.tree import Tree
 
-__all__ = ["Answer", "Question", "Reading", "answer_to", "arguments_of", "check_question", "inputs_of", "reading_of"]
+__all__ = ["Answer", "Question", "Reading", "along_speeds", "answer_to", "arguments_of", "check_question", "inputs_of",
+           "reading_of"]
 
 #: (what, names of its entries)
 Axes = tuple[tuple[str, Sequence[Any]], ...]
@@ -144,8 +145,17 @@ def _variable(plans: LoopPlans, asked: Question, label: str
 
 
 def answer_to(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
-    """The function that answers a question, made once."""
-    return plans.kernels.kept(("derivatives", asked), lambda: _made(plans, asked, tree))
+    """The function that answers a question, made once for a plan: that has its own directions."""
+    key = tree.plan.key if asked.closed else None
+    return plans.kernels.kept(("derivatives", asked, key), lambda: _made(plans, asked, tree))
+
+
+def along_speeds(plans: LoopPlans, answer: Answer, speeds: Sequence[int]) -> Answer:
+    """An answer in the directions of some speeds that determine the machine's motion."""
+    names, reading = plans.configuration.speed_names, answer.reading
+    columns = {x: tuple(names[v] for v in speeds) if reading.variables[x].input in MOTION else own
+               for x, own in reading.columns.items()}
+    return answer._replace(ways={x: list(speeds) for x in MOTION}, reading=reading._replace(columns=columns))
 
 
 def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | None) -> Reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
-from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
+from bellcrank.errors import BellcrankError, BellcrankWarning, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
     Answer,
     Question,
     Reading,
+    along_speeds,
     answer_to,
     arguments_of,
     check_question,
@@ -31,7 +33,7 @@ from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reactions
-from bellcrank.system.state_slopes import differentiable, evaluator_for, refuse_large, turned
+from bellcrank.system.state_slopes import differentiable, evaluator_for, in_directions_shown, refuse_large, turned
 from bellcrank.system.usual_cut import usual_plans
 from bellcrank.target.backend import DoorForm
 
@@ -99,15 +101,30 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
         wrenches = np.zeros((len(plans.model.body_names), 6))
     if product == "twice":
         refuse_large(plans, "derivatives along and with weights")
+    other = _other_speeds(plans, asked, given["q"], t)
+    if other is not None and (then is not None or product == "twice" or not plans.kernels.direct):
+        own = ", ".join(plans.configuration.speed_names[v] for v in plans.first(given["q"], t).independent)
+        warnings.warn(f"derivatives of {plans.tree.name!r}: second ones, and those of large machines, are along {own}, "
+                      "not along the independent speeds asked for", BellcrankWarning, stacklevel=4)
+        other = None
     if not plans.kernels.direct:
         large = large_question(plans, asked, given["q"], t)
         given |= _vectors(function, large.reading, along, weights)
         return read_entries(asked, large.reading, large_entries(plans, large, given, wrenches, t))
     run, plan = evaluator_for(plans, asked, given, t)
     answer = answer_to(plans, asked, run.tree)
+    answer = answer if other is None else along_speeds(plans, answer, other)
     given |= _vectors(function, answer.reading, along, weights)
-    rows = _run(plans, asked, answer, given, wrenches, t, run, plan)
+    rows = _run(plans, asked, answer, given, wrenches, t, run, plan, other is not None)
     return read_entries(asked, answer.reading, rows)
+
+
+def _other_speeds(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, ...] | None:
+    """Speeds that directions shall belong to if they are not those of the first plan."""
+    if not asked.closed:
+        return None
+    shown = plans.shown(q, t)
+    return None if shown == plans.first(q, t).independent else shown
 
 
 def _where_asked(plans: LoopPlans, function: str, arguments: Sequence[Any], t: npt.ArrayLike
@@ -225,6 +242,10 @@ def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluato
     refuse_large(plans, "derivatives at once or bound to arrays")
     plans = differentiable(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
+    other = _other_speeds(plans, asked, nowhere["q"], 0.0)
+    if other is not None:
+        raise NotYetError(f"derivatives of {plans.tree.name!r} bound to arrays have other independent speeds than "
+                          "those asked for; call derivatives(...), or compile without independent= and actuated=")
     run, _ = evaluator_for(plans, asked, nowhere, 0.0, plans.reference().plan if plans.tree.looped else None)
     answer = answer_to(plans, asked, run.tree)
     plans.kernels.functions |= {answer.function.name: answer.function}
@@ -255,11 +276,17 @@ def _direction(label: str, array: npt.ArrayLike, reading: Reading) -> Floats:
 
 
 def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
-         t: npt.ArrayLike, run: Evaluator, plan: LoopPlan | None) -> Floats:
-    """The entries, (*batch, size)."""
+         t: npt.ArrayLike, run: Evaluator, plan: LoopPlan | None, other: bool) -> Floats:
+    """The entries, (*batch, size); `other`: directions are not those of the plan."""
     kernels, name = plans.kernels, answer.function.name
     kernels.functions |= {f.name: f for f in (answer.function, answer.chart) if f is not None}
     found = kernels.evaluate(name, given, wrenches, t, run)
+    if other:
+        matrices = in_directions_shown(plans, asked, answer, given, wrenches, t, run, plans.first(given["q"], t))
+        rows = {x: np.broadcast_to(a, (len(found.out), a.shape[-1]))
+                for x, a in zip(found.inputs, found.arrays, strict=True)}
+        found.out[:] = _contracted(asked, matrices, rows)
+        found = found._replace(finite=bool(np.isfinite(found.out).all()))
     if not found.finite:
         kernels.check_inputs(found)
         if plan is None:
@@ -291,8 +318,9 @@ def _contracted(asked: Question, matrices: Mapping[str, Floats], rows: Mapping[s
     """The entries of an answer from the matrices."""
     value = matrices[""]
     if asked.product == "along":
-        rates = [matrices[x] @ rows[f"along{i}"] for i, x in enumerate(asked.by)]
-        return np.concatenate([value, np.sum(rates, axis=0)])
+        rates = [(matrices[x] @ rows[f"along{i}"][..., None])[..., 0] for i, x in enumerate(asked.by)]
+        return np.concatenate([value, np.sum(rates, axis=0)], axis=-1)
     if asked.product == "weights":
-        return np.concatenate([value, *(rows["weights"] @ matrices[x] for x in asked.by)])
-    return np.concatenate([value, *(matrices[x].ravel() for x in asked.by)])
+        return np.concatenate([value, *((rows["weights"][..., None, :] @ matrices[x])[..., 0, :] for x in asked.by)],
+                              axis=-1)
+    return np.concatenate([value, *(matrices[x].reshape(*value.shape[:-1], -1) for x in asked.by)], axis=-1)

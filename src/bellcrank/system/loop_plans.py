@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, flat
-from bellcrank.errors import AssemblyError, DrawingWarning, ModelError, SingularError
+from bellcrank.errors import AssemblyError, BellcrankWarning, DrawingWarning, ModelError, SingularError
 from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics
@@ -44,6 +44,8 @@ _VANISHED = 1e-15
 _SERVES = 0.02
 #: and relative to their size where the plan was made
 _AS_LARGE = 0.3
+#: the least singular value of motions, by unit vectors, that speeds determine
+_DETERMINES = 1e-6
 #: compliances are known to this many decades
 _DECADES = 6
 
@@ -82,6 +84,7 @@ class LoopPlans:
         self._last: tuple[Any, Reference] | None = None  # a reference made elsewhere, and where
         self._closed: tuple[Floats, float] | None = None  # a position that closes, for questions without a state
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
+        self._shown: dict[Any, tuple[int, ...]] = {}  # independent speeds asked for, by plan
 
     def __reduce__(self) -> Any:
         return _restored, (self.kernels, self._closed, self._wanted)
@@ -305,6 +308,41 @@ class LoopPlans:
             raise self._singular(reference.plan, plan)
         return self._finished(plan, reference.floors)
 
+    def shown(self, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, ...]:
+        """Independent speeds as users see them: those asked for, if they determine the motion in general, completed by
+        those of the plan to try first, which solves loop by loop and may have others."""
+        plan = self.first(q, t)
+        asked = set(np.flatnonzero(self._asked).tolist())
+        if plan.slipping or asked <= set(plan.independent) or set(plan.independent) <= asked:
+            return plan.independent
+        if self.model.batched:
+            return self.plain.shown(self.reference().q, t)
+        with self._lock:
+            if plan.key not in self._shown:
+                self._shown[plan.key] = self._completed(plan, sorted(asked))
+            return self._shown[plan.key]
+
+    def _completed(self, plan: LoopPlan, asked: Sequence[int]) -> tuple[int, ...]:
+        """As many of the speeds asked for as determine different motions at the reference, and others of a plan."""
+        reference, free = self.any_reference(), self.tree.free_speeds()
+        _, basis, kept = null_space(self.loops.dense(self.loops.linearized(reference.q, 0.0)[1])[:, free])
+        rows = basis[:, ~kept]
+        motions = dict(zip(free, rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300), strict=True))
+        chosen: list[int] = []
+        for v in (*asked, *plan.independent):
+            some = np.array([motions[w] for w in (*chosen, v)])
+            if v not in chosen and len(some) <= some.shape[1] and \
+                    np.linalg.svd(some, compute_uv=False)[-1] > _DETERMINES:
+                chosen.append(v)
+        left = [self.configuration.speed_names[v] for v in asked if v not in chosen]
+        if len(chosen) != len(plan.independent):
+            return plan.independent
+        if left and len(asked) <= len(chosen):
+            warnings.warn(f"{self.tree.name!r}: {', '.join(left)} cannot be independent besides the other speeds asked "
+                          f"for, which determine them; {', '.join(self.configuration.speed_names[v] for v in chosen)} "
+                          "are independent", BellcrankWarning, stacklevel=2)
+        return tuple(sorted(chosen))
+
     def driven_at(self, speeds: tuple[int, ...]) -> LoopPlan:
         """A plan whose independent speeds are among these, wherever that is possible: the reference, or one made at
         the same position. It depends on the model and the speeds alone; AssemblyError if there is no reference."""
@@ -333,10 +371,16 @@ class LoopPlans:
         if held:
             out[:] = True
             out[held] = False
+        return out | self._asked
+
+    @cached_property
+    def _asked(self) -> npt.NDArray[np.bool_]:
+        """Speeds that the user wants independent."""
+        out = np.zeros(self.tree.nu, dtype=bool)
         for joint in self.model.options.independent:
             if self.configuration.split(joint)[0] not in self.tree.cut_names:
                 out[self.configuration.speed_entries(joint)] = True
-        return out
+        return out & ~self.model.prescribed_mask()
 
     def _grasped(self) -> list[int]:
         """Speeds of free bodies that joints hold which may open. A grip determines them wherever it closes, so that one

@@ -5,8 +5,8 @@ M udot + h = tau + J^T lambda, become
 
     (N^T M N) vdot + N^T (h + M d) = N^T tau                                        (1)
 
-because J N = 0. The independent speeds v are those of the plan that forward dynamics tries first; one state that is a
-dead point for them gets others.
+because J N = 0. The independent speeds v are those that the user asked for, or those of the plan that forward dynamics
+tries first; one state that is a dead point for them gets others.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: W
     tree, names = plans.tree, plans.configuration.speed_names
     q = flat("q", q, tree.nq, "the coordinates")
     u = flat("u", u, tree.nu, "one for every speed")
-    entries = tuple(plans.first(q, t).independent) if tree.looped else tuple(tree.free_speeds())
+    entries = plans.shown(q, t) if tree.looped else tuple(tree.free_speeds())
     try:
         motions, drift = _motions(plans, q, u, entries, t)
     except SingularError:

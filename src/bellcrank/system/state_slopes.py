@@ -26,9 +26,8 @@ from bellcrank.system.reactions import reaction_program
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
 
-__all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forward_slopes_at", "refuse_large",
-           "turned",
-           "unbalanced_rates"]
+__all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forward_slopes_at", "in_directions_shown",
+           "refuse_large", "turned", "unbalanced_rates"]
 
 #: operations beyond which one state is interpreted sooner than compiled
 _INTERPRETED = 3000
@@ -142,9 +141,7 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     directions, m of motion and x of anything else: D_c = D_m (dc/dm)⁻¹, D_x - D_c (dc/dx).
     """
     plan = plans.at(here["q"], t) if plans.tree.looped else None
-    motion = answer.what.motion
-    others = tuple(x for x in asked.by if x not in motion)
-    full = replace(asked, by=(*motion, *others) if asked.closed else asked.by, product="")
+    full = _whole_question(asked, answer)
     run, _ = evaluator_for(plans, asked, here, t, plan)
     whole = answer_to(plans, full, run.tree)
     plans.kernels.functions |= {f.name: f for f in (whole.function, whole.chart) if f is not None}
@@ -152,44 +149,85 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, one)
     if not found.finite:
         plans.kernels.refuse(found)
-    size, at = answer.what.size, answer.what.size
-    out = {"": found.out[0, :size]}
+    chart = np.zeros((1, 0))
+    if asked.closed:
+        assert whole.chart is not None and plan is not None
+        ways = plans.kernels.planned(plan)
+        ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) and states < _FEW else ways
+        chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out
+    out, motions = _directed(plans, answer, whole, full, found.out, chart)
+    return {x: a[0] for x, a in out.items()}, motions[0]
+
+
+def in_directions_shown(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
+                        t: npt.ArrayLike, run: Evaluator, plan: LoopPlan) -> dict[str, Floats]:
+    """The same of many states, (states, entries, columns), by one plan, which may have no pivots in some: NaN there."""
+    full = _whole_question(asked, answer)
+    whole = answer_to(plans, full, run.tree)
+    assert whole.chart is not None
+    plans.kernels.functions |= {whole.function.name: whole.function, whole.chart.name: whole.chart}
+    here = {x: given[x] for x in answer.what.inputs}
+    found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, run)
+    chart = plans.kernels.evaluate(whole.chart.name, here, None, t, plans.kernels.planned(plan)).result
+    rows = np.broadcast_to(chart, (*found.lead, chart.shape[-1])).reshape(len(found.out), -1)
+    good = np.isfinite(found.out).all(axis=-1) & np.isfinite(rows).all(axis=-1)
+    out, _ = _directed(plans, answer, whole, full, found.out[good], rows[good])
+    every = {x: np.full((len(rows), *a.shape[1:]), np.nan) for x, a in out.items()}
+    for x, some in out.items():
+        every[x][good] = some
+    return every
+
+
+def _whole_question(asked: Question, answer: Answer) -> Question:
+    """The matrices by all motion, and by what else is asked for."""
+    motion = answer.what.motion if asked.closed else ()
+    return replace(asked, product="", by=(*motion, *(x for x in asked.by if x not in motion)))
+
+
+def _directed(plans: LoopPlans, answer: Answer, whole: Answer, full: Question, entries: Floats, chart: Floats
+              ) -> tuple[dict[str, Floats], Floats]:
+    """Matrices (states, entries, columns) in directions of the answer, from those of a whole question and how the
+    machine moves along its directions; see `turned`."""
+    n, size, at, nu, motion = len(entries), answer.what.size, answer.what.size, plans.tree.nu, answer.what.motion
+    out = {"": entries[:, :size]}
     for x in full.by:
         count = int(np.prod(whole.reading.parts[x], dtype=int))
-        out[x] = found.out[0, at:at + size * count].reshape(size, count)
+        out[x] = entries[:, at:at + size * count].reshape(n, size, count)
         at += size * count
-    if not asked.closed:
-        return out, np.zeros((0, 0))
-    assert whole.chart is not None and plan is not None
-    ways = plans.kernels.planned(plan)
-    ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) and states < _FEW else ways
-    chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out[0]
-    nu, levels = plans.tree.nu, len(motion)
+    if not full.closed:
+        return out, np.zeros((n, 0, 0))
+    levels = len(motion)
     first = [level * nu + v for level, x in enumerate(motion) for v in answer.ways[x]]
     every, rates, at = {}, {}, 0
     for x in full.by:
-        count = out[x].shape[1]
-        every[x] = chart[at:at + levels * nu * count].reshape(levels * nu, count)
-        rates[x] = every[x][first]
+        count = out[x].shape[-1]
+        every[x] = chart[:, at:at + levels * nu * count].reshape(n, levels * nu, count)
+        rates[x] = every[x][:, first]
         at += levels * nu * count
-    turn = np.concatenate([rates[x] for x in motion], axis=1)
-    _check_directions(plans, answer, {x: every[x][level * nu:(level + 1) * nu] for level, x in enumerate(motion)})
-    moving = np.concatenate([every[x] for x in motion], axis=1)
-    moved = np.linalg.solve(turn.T, np.concatenate([out[x] for x in motion], axis=1).T).T
+    turn = np.concatenate([rates[x] for x in motion], axis=-1)
+    _check_directions(plans, answer, {x: every[x][:, level * nu:(level + 1) * nu] for level, x in enumerate(motion)})
+    moving = np.concatenate([every[x] for x in motion], axis=-1)
+    moved = _over(np.concatenate([out[x] for x in motion], axis=-1), turn)
     ends = np.cumsum([len(answer.ways[x]) for x in motion])[:-1]
-    for x, part in zip(motion, np.split(moved, ends, axis=1), strict=True):
+    for x, part in zip(motion, np.split(moved, ends, axis=-1), strict=True):
         out[x] = part
-    for x in others:
-        out[x] = out[x] - moved @ rates[x]
-    return out, np.linalg.solve(turn.T, moving.T).T
+    for x in full.by:
+        if x not in motion:
+            out[x] = out[x] - moved @ rates[x]
+    return out, _over(moving, turn)
+
+
+def _over(a: Floats, b: Floats) -> Floats:
+    """a b⁻¹"""
+    return np.swapaxes(np.linalg.solve(np.swapaxes(b, -1, -2), np.swapaxes(a, -1, -2)), -1, -2)
 
 
 def _check_directions(plans: LoopPlans, answer: Answer, motions: Mapping[str, Floats]) -> None:
     """Refuse directions that belong to speeds which do not determine the motion there."""
     for x, way in motions.items():
         entries = answer.ways[x]
-        s = np.linalg.svd(way[entries], compute_uv=False) / np.maximum(np.abs(way).max(initial=0.0), 1.0)
-        if s.min(initial=1.0) < _NONE:
+        s = np.linalg.svd(way[:, entries], compute_uv=False).min(axis=-1, initial=np.inf)
+        if (s < _NONE * np.maximum(np.abs(way).max(axis=(-1, -2), initial=0.0), 1.0)).any():
             names = ", ".join(plans.configuration.speed_names[v] for v in entries)
             raise SingularError(f"derivatives: {plans.tree.name!r} is in a position where {names} do not determine its "
                                 "motion, so that nothing changes with them alone; compile with other independent=...")
