@@ -84,6 +84,6 @@ class Alarm:
 
     def _give_up(self, run: FixedRun | ReferenceRun, state: int, t: float, speed: float, y: Floats) -> None:
         reason = (f"at t = {t:.6g} s speeds have grown to {speed:.3g} (rad/s, or lengths of the machine a second), and "
-                  f"half the step gives others: the step of {self._step:g} s is too long for so fast or stiff a motion; "
-                  "take smaller steps, stepper='radau' or one that adapts its steps")
+                  f"half the step gives others: the step of {self._step:g} s is too long for so fast or stiff a motion"
+                  "; take smaller steps, stepper='radau' or one that adapts its steps")
         run.give_up(Failure(state, t, reason, diverged=True), y.copy())
