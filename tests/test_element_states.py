@@ -253,3 +253,41 @@ def test_names_of_states_are_looked_at_before_anything_is_added() -> None:
         with pytest.raises(bc.ModelError, match=said):
             m.add_state(name, lambda at: 0.0, units=units)
         assert (len(m.bodies), len(m.joints), m.states) == (*before, ())
+
+
+def lift(**options: float) -> bc.System:
+    """An arm on a hydraulic cylinder."""
+    m = bc.Mechanism("lift", gravity=(0, -9.81, 0))
+    arm = m.add_body("arm", bc.Inertia.rod(200.0, (0, 0, 0), (2.0, 0, 0)))
+    m.add_joint("pin", bc.Revolute("z"), m.ground, arm)
+    m.add_hydraulic_cylinder("lift", m.ground, arm, (0.3, -0.8, 0), (0.8, 0, 0), head_area=2e-3, rod_area=1.2e-3,
+                             closed=0.7, stroke=0.6, **options)
+    return bc.compile(m, backend="numpy")
+
+
+def length_of(angle: float) -> float:
+    """Of the cylinder of `lift`."""
+    return float(np.hypot(0.8 * np.cos(angle) - 0.3, 0.8 * np.sin(angle) + 0.8))
+
+
+def test_trapped_oil_is_a_spring_in_equilibrium() -> None:
+    """Pressures follow the volumes from the guess: p = p0 - E ln(V / V0)."""
+    system = lift()
+    rest = bc.analyze.equilibrium(system, {"pin": 0.1})
+    assert np.abs(system.forward_dynamics(rest)).max() < 1e-9 and 0.0 < 0.1 - rest.q[0] < 1e-3
+    for state, area, volume in (("lift head", 2e-3, lambda x: 1e-4 + 2e-3 * (x - 0.7)),
+                                ("lift rod", -1.2e-3, lambda x: 1e-4 + 1.2e-3 * (1.3 - x))):
+        ratio = volume(length_of(float(rest.q[0]))) / volume(length_of(0.1))
+        pressure = rest.u[system.speed_names.index(f"{state}.value")]
+        assert pressure == pytest.approx(0.1 - 1.4e3 * np.log(ratio), abs=1e-6), area
+
+
+def test_a_shut_cylinder_holds_what_is_held() -> None:
+    """The head's pressure carries the weight, the rod's stays."""
+    system = lift(gain=1e-7, opening=0.0)
+    rest = bc.analyze.equilibrium(system, {"pin": 0.1}, hold=["pin"])
+    assert rest.q[0] == 0.1 and np.abs(system.forward_dynamics(rest)).max() < 1e-9
+    arm = 0.8 * np.array([np.cos(0.1), np.sin(0.1)])
+    line = (arm - [0.3, -0.8]) / length_of(0.1)
+    push = 200.0 * 9.81 * np.cos(0.1) / (arm[0] * line[1] - arm[1] * line[0])
+    assert rest.u[1:] == pytest.approx([(push / 1e6 + 0.1 * 1.2e-3) / 2e-3, 0.1], rel=1e-9)

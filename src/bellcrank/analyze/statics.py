@@ -55,7 +55,9 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. `hold` and
     `tau` may name joints at which a loop is cut. Prescribed joints are where their laws have them at time t; a law that
     turns a whole machine steadily gives its relative equilibrium. States of elements (`Mechanism.add_state`) rest, too:
-    their rates vanish, and the state that is returned has their values among its speeds.
+    their rates vanish, and the state that is returned has their values among its speeds. States whose rates vanish
+    wherever the machine rests follow its motion from the guess: oil in a shut hydraulic cylinder is a spring. With
+    `hold`, pressures of shut cylinders rise until they hold these joints.
 
     With `stable`, only stable or indifferent equilibria are found: from a maximum or saddle point the search goes
     on downhill. Without, the nearest one by Newton's method, whatever its kind. If there is none in reach, the error
@@ -133,11 +135,12 @@ def _with_states(balance: RestingForces, q: Floats, guess: Any, stable: bool, it
     else near the guess."""
     steady = SteadyStates.of(balance, guess)
     balance = steady.settled(balance, q)
-    if stable:
+    if stable and not steady.follow(balance, q):  # they would be left behind
         with suppress(StateError, SingularError, AssemblyError):
             q = _descend(balance, q, iterations)
             balance = steady.settled(balance, q)
     balance, q = steady.newton(balance, q, iterations)
+    balance = steady.holding(balance, q)
     if stable:
         steady.check_stable(balance, q)
     return balance, q

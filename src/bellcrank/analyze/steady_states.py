@@ -2,6 +2,9 @@
 
 Newton's method for both at once, so that integrators, whose rates do not depend on themselves, are found as well: they
 ask for a position, and take the value that holds it.
+
+Combinations of states whose rates vanish wherever the machine rests, as pressures of trapped oil, follow the motion:
+with W the combinations, W^T dx = W^T f(q, dq, x) along the way of the search. Trapped oil is a spring that way.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
+from bellcrank.mechanism.forces.cylinder import PressureRate
 from bellcrank.system.assembly import initial_speeds
 
 if TYPE_CHECKING:
@@ -31,6 +35,10 @@ __all__ = ["SteadyStates"]
 _LONGEST = 0.5
 #: directions of which less than this part of the most is left are none
 _NONE = 1e-12
+#: combinations of rates that change by less than this part of the most are those of states that follow the motion
+_FOLLOWS = 1e-9
+#: parts of a step for states that follow
+_SUBSTEPS = 4
 #: steps of halving before a step of Newton's method is given up
 _HALVINGS = 30
 
@@ -77,14 +85,17 @@ class SteadyStates:
             chart = balance.chart(q)
             lack = self._lack(balance, chart, q)
             slopes = self._slopes(balance, chart)
-            scale = np.maximum(np.abs(slopes).max(axis=1), 1e-300)  # rows of forces and rates alike
-            step = np.linalg.lstsq(slopes / scale[:, None], -lack / scale, rcond=_NONE)[0]
+            scale = _sizes(slopes)  # rows of forces and rates alike
+            following = self._following(balance, chart, slopes)
+            whole = np.vstack([slopes / scale[:, None], following / _sizes(following)[:, None]])
+            right = np.append(-lack / scale, np.zeros(len(following)))
+            step: Floats = np.linalg.lstsq(whole, right, rcond=_NONE)[0]
             moved = chart.step_length(q, step[:len(chart.independent)] * chart.sizes)
             step = step * min(1.0, _LONGEST / max(moved, 1e-300))
             size = float(np.abs(lack / scale).max())
             if size <= 1e-14 * (1.0 + float(np.abs(balance.speeds).max())) or calm == 2:
                 return balance, q
-            found = self._shorter(balance, chart, step, scale, size)
+            found = self._shorter(balance, chart, step, scale, size, following[:, len(chart.independent):])
             if found is None:
                 if calm:  # rounding is left
                     return balance, q
@@ -98,6 +109,23 @@ class SteadyStates:
         raise balance.failure(chart, balance.slope(chart, q),
                               f"no place where states of elements rest; rates of {worst}")
 
+    def holding(self, balance: RestingForces, q: Floats) -> RestingForces:
+        """With pressures of shut cylinders that hold the joints which are held, as far as they can: none falls, since
+        oil bears no tension."""
+        from scipy.optimize import nnls
+
+        rest = replace(balance, held=[v for v in balance.held if v in self.places])
+        chart = rest.chart(q)
+        rows = self._slopes(balance, balance.chart(q))[-len(self.places):]
+        shut = [i for i, state in enumerate(self.system.model.mechanism.states)
+                if isinstance(state.rate, PressureRate) and not rows[i].any()]
+        if len(rest.held) == len(balance.held) or not shut:
+            return balance
+        lack, effect = rest.slope(chart, q), (chart.basis(q) * chart.sizes).T @ self._by_states(rest, q)[:, shut]
+        x = balance.speeds[self.places].copy()
+        x[shut] += nnls(effect, -lack)[0]
+        return self.at(balance, x)
+
     def check_stable(self, balance: RestingForces, q: Floats) -> None:
         """Refuse what would run away."""
         found = linear_model(self.system, balance.checked(q), balance.tau, (), (), None, balance.wrenches)
@@ -110,17 +138,62 @@ class SteadyStates:
                              f"grows at the rate {worst:.3g} 1/s); start from a better guess, or take it with "
                              "stable=False")
 
-    def _shorter(self, balance: RestingForces, chart: Chart, step: Floats, scale: Floats, size: float
-                 ) -> tuple[RestingForces, Floats] | None:
-        """The longest part of a step that leaves less out of balance."""
+    def _shorter(self, balance: RestingForces, chart: Chart, step: Floats, scale: Floats, size: float,
+                 following: Floats) -> tuple[RestingForces, Floats] | None:
+        """The longest part of a step that leaves less out of balance; combinations `following` of states (rows) move
+        with the machine."""
         k = len(chart.independent)
         for _ in range(_HALVINGS):
-            trial = self.at(balance, balance.speeds[self.places] + step[k:])
+            trial = self.at(balance, self._carried(balance, chart, step, following))
             q, left = chart.positions(step[None, :k] * chart.sizes)
             if left[0] < CLOSED and _largest(self._lack, trial, chart, q[0], scale=scale) < size:
                 return trial, np.asarray(q[0])
             step = 0.5 * step
         return None
+
+    def follow(self, balance: RestingForces, q: Floats) -> bool:
+        """Whether some states follow the motion: their rates vanish wherever the machine rests."""
+        chart = balance.chart(q)
+        return len(self._following(balance, chart, self._slopes(balance, chart))) > 0
+
+    def _following(self, balance: RestingForces, chart: Chart, slopes: Floats) -> Floats:
+        """W^T [-B, 1], with B how states change when coordinates of the chart move: rows of combinations W whose rates
+        nothing changes at rest."""
+        k, n = len(chart.independent), len(self.places)
+        scale = _sizes(slopes[k:])
+        left, values, _ = np.linalg.svd(slopes[k:] / scale[:, None])
+        rank = int((values > _FOLLOWS * max(1.0, float(values.max(initial=0.0)))).sum())
+        combinations = np.linalg.qr(left[:, rank:] / scale[:, None])[0].T
+        moving = [self._moving(balance, chart.q, motion) for motion in (chart.basis(chart.q) * chart.sizes).T]
+        by_place = np.stack(moving, axis=-1) if moving else np.zeros((n, 0))
+        return np.asarray(np.hstack([-combinations @ by_place, combinations]))
+
+    def _moving(self, balance: RestingForces, q: Floats, motion: Floats) -> Floats:
+        """Rates of the states while the machine moves with speeds (nu)."""
+        speeds = motion.copy()
+        speeds[self.places] = balance.speeds[self.places]
+        return -self._rates(replace(balance, speeds=speeds), q)
+
+    def _carried(self, balance: RestingForces, chart: Chart, step: Floats, following: Floats) -> Floats:
+        """The states after a step: those that follow by the rates they have on the way (Runge-Kutta), others as the
+        step says."""
+        k, x = len(chart.independent), balance.speeds[self.places]
+        end = x + step[k:]
+        if not len(following):
+            return end
+        z, h = step[:k] * chart.sizes, 1.0 / _SUBSTEPS
+        way, _ = chart.positions(np.linspace(0.0, 1.0, 2 * _SUBSTEPS + 1)[:, None] * z)
+        motions = chart.basis(way) @ z
+
+        def rate(i: int, x: Floats) -> Floats:
+            return self._moving(self.at(balance, x), way[i], motions[i])
+
+        for i in range(0, 2 * _SUBSTEPS, 2):
+            a = rate(i, x)
+            b = rate(i + 1, x + 0.5 * h * a)
+            c = rate(i + 1, x + 0.5 * h * b)
+            x = x + h / 6.0 * (a + 2.0 * b + 2.0 * c + rate(i + 2, x + h * c))
+        return np.asarray(end + following.T @ (following @ (x - end)))
 
     def _rates(self, balance: RestingForces, q: Floats) -> Floats:
         """What must act on the states so that they rest: less their rates."""
@@ -157,6 +230,12 @@ class SteadyStates:
                 h = 1e-6 * max(1.0, abs(float(x[i]))) * np.eye(len(x))[i]
                 columns.append((self.at(balance, x + h).bias(q) - self.at(balance, x - h).bias(q)) / (2.0 * h[i]))
             return np.stack(columns, axis=-1)
+
+
+def _sizes(rows: Floats) -> Floats:
+    """The largest entries of rows, 1 for rows of zeros."""
+    sizes = np.abs(rows).max(axis=1, initial=0.0)
+    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 def _largest(left: Callable[..., Floats], *of: Any, scale: Floats | float = 1.0) -> float:
