@@ -89,7 +89,7 @@ class SteadyStates:
             following = self._following(balance, chart, slopes)
             whole = np.vstack([slopes / scale[:, None], following / _sizes(following)[:, None]])
             right = np.append(-lack / scale, np.zeros(len(following)))
-            step: Floats = np.linalg.lstsq(whole, right, rcond=_NONE)[0]
+            step = np.asarray(np.linalg.lstsq(whole, right, rcond=_NONE)[0], dtype=float)
             moved = chart.step_length(q, step[:len(chart.independent)] * chart.sizes)
             step = step * min(1.0, _LONGEST / max(moved, 1e-300))
             size = float(np.abs(lack / scale).max())
