@@ -11,7 +11,7 @@ from typing import Any
 
 import bellcrank as bc
 from bellcrank.io.native import from_text, text_of
-from bellcrank.mechanism.sizes import turns
+from bellcrank.mechanism.machine_sizes import turns
 
 #: powers of the length by section and entry; -1 and more than one number: see `_power`
 _LENGTH = 1

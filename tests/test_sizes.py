@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.arrays import Floats
-from bellcrank.mechanism.sizes import coordinate_sizes, speed_sizes
+from bellcrank.mechanism.machine_sizes import coordinate_sizes, speed_sizes
 from scaled_machines import scaled
 
 #: powers of two: micrometres, millimetres, kilometres and more

@@ -5,7 +5,7 @@ For constraints c(q) = 0 with Jacobian J of the speeds that may move, each scale
     W d = - (J W^-1)^T ((J W^-1) (J W^-1)^T + mu |c|)^-1 c
 
 by singular values, so that redundant and contradicting constraints do no harm; it is taken if it makes |c| smaller,
-else the damping mu grows. Values c and the rows of J are shares of the machine's size (`loops.sizes`). Every position
+else the damping mu grows. Values c and the rows of J are shares of the machine's size (`loops.constraint_sizes`). Every position
 has its own damping and ends by itself: it never knows its neighbours.
 Cost per step and position: O(nu m^2) for m constraints; machines beyond `tolerances.DENSE` by sparse factors.
 """
@@ -22,9 +22,9 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, half_turn
 from bellcrank.errors import AssemblyError
 from bellcrank.loops.constraint_kinematics import LoopKinematics
+from bellcrank.loops.constraint_sizes import closing_sizes
 from bellcrank.loops.loop_paths import loop_joints, paths_between
 from bellcrank.loops.near_closer import NearCloser
-from bellcrank.loops.sizes import closing_sizes
 from bellcrank.loops.tolerances import CLOSED, DENSE, FLIPPED, OPEN, RANK, RANK_DAMPED, STRIDE
 
 __all__ = ["Closer", "Extra", "Factors", "State", "Target", "factors", "project", "size_of", "sparse_least", "times"]

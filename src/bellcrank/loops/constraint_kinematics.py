@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.loops.constraint_sizes import row_sizes
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
-from bellcrank.loops.sizes import row_sizes
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
@@ -123,7 +123,7 @@ class LoopKinematics:
 
     @cached_property
     def row_sizes(self) -> Floats:
-        """What every constraint is measured by, see `loops.sizes`."""
+        """What every constraint is measured by, see `loops.constraint_sizes`."""
         return row_sizes(self.tree)
 
     def shares(self, values: Floats) -> Floats:

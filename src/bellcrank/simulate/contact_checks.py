@@ -17,7 +17,7 @@ from bellcrank.mechanism.contact.narrow_phase import bounds_of, smallest_extent
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
 from bellcrank.mechanism.joints import Joint, Revolute
-from bellcrank.mechanism.sizes import turns
+from bellcrank.mechanism.machine_sizes import turns
 from bellcrank.spatial import Vector
 from bellcrank.system.contact_states import contact_states
 from bellcrank.system.force_elements import machine_view, with_values

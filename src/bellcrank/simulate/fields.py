@@ -14,7 +14,7 @@ from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.sizes import turns
+from bellcrank.mechanism.machine_sizes import turns
 from bellcrank.system.body_kinematics import totals as body_totals
 from bellcrank.system.force_elements import machine_view, stored_energy
 from bellcrank.system.loop_errors import largest_errors

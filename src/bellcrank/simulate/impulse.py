@@ -17,7 +17,7 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import SingularError
 from bellcrank.loops.null_space import null_space, solve_kkt
-from bellcrank.mechanism.sizes import power_of_two
+from bellcrank.mechanism.machine_sizes import power_of_two
 from bellcrank.system.loop_errors import loop_jacobian
 from bellcrank.system.reactions import closure_wrenches
 

@@ -36,7 +36,7 @@ from bellcrank.mechanism.forces.servo import Servo
 from bellcrank.mechanism.forces.spring import LinearSpring
 from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.solids import Plane
-from bellcrank.mechanism.sizes import turns
+from bellcrank.mechanism.machine_sizes import turns
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar, reachable

@@ -10,7 +10,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.joints.joint import unit_vector
-from bellcrank.mechanism.sizes import speed_sizes, turns
+from bellcrank.mechanism.machine_sizes import speed_sizes, turns
 from bellcrank.simulate.closing import CutJoint, cut_joint, numbers, unknown_joint
 from bellcrank.simulate.control import Named, joint_places
 from bellcrank.simulate.events import Change, Event

@@ -11,7 +11,7 @@ from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import DRIFTED
-from bellcrank.mechanism.sizes import speed_sizes
+from bellcrank.mechanism.machine_sizes import speed_sizes
 from bellcrank.system.loop_errors import loop_speeds
 
 if TYPE_CHECKING:

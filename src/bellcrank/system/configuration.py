@@ -12,8 +12,8 @@ from bellcrank.arrays import Floats, Forces, by_name, flat, how_many, leading
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.machine_sizes import speed_sizes
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.sizes import speed_sizes
 
 __all__ = ["Configuration"]
 

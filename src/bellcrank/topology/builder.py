@@ -15,9 +15,9 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.law_probe import LawUse, probe_laws
+from bellcrank.mechanism.machine_sizes import typical_length
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
-from bellcrank.mechanism.sizes import typical_length
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology import link_frames as frames

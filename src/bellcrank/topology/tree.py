@@ -20,9 +20,9 @@ from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces import Actuator, MachineForce
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint, Weld
+from bellcrank.mechanism.machine_sizes import coordinate_sizes, power_of_two, speed_sizes
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.parts import Frame
-from bellcrank.mechanism.sizes import coordinate_sizes, power_of_two, speed_sizes
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
 from bellcrank.topology.contact_pairs import ContactPair

@@ -1,7 +1,7 @@
 """Steps to closed positions and speeds as compiled code: what `assemble` and `project` do near a closed state.
 
 Constraints c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
-coordinate is held. Open constraints and moves of joints are reported as shares of the machine's size (`loops.sizes`).
+coordinate is held. Open constraints and moves of joints are reported as shares of the machine's size (`loops.constraint_sizes`).
 The step to the closed position nearest to where the machine has moved from by p solves min |S^-1 (p + d)| with
 J d = -c, J and c without constraints on speeds alone:
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from bellcrank.formulations.common.shares import largest_share
 from bellcrank.formulations.common.small_systems import solve_positive
-from bellcrank.loops.sizes import row_sizes
+from bellcrank.loops.constraint_sizes import row_sizes
 from bellcrank.loops.tolerances import EXACT, ROUNDING, TINY, TURNED
 from bellcrank.lowering.looped import LoopedDirect, loop_matrix, require_direct
 from bellcrank.scalar.functions import maximum, select_less

@@ -1,4 +1,4 @@
-"""The largest of numbers over any scalar, as shares of their sizes (`loops.sizes`)."""
+"""The largest of numbers over any scalar, as shares of their sizes (`loops.constraint_sizes`)."""
 
 from __future__ import annotations
 

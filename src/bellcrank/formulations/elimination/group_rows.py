@@ -20,14 +20,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bellcrank.formulations.common.link_kinematics import known_motion
-from bellcrank.loops.sizes import coupler_size
+from bellcrank.loops.constraint_sizes import coupler_size
 from bellcrank.lowering.element_loads import side_of
 from bellcrank.lowering.group import GroupView
 from bellcrank.lowering.group_shape import ClosureShape
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, at_time, stabilized
 from bellcrank.mechanism.coupling import coupled
-from bellcrank.mechanism.sizes import speed_sizes
+from bellcrank.mechanism.machine_sizes import speed_sizes
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Field, Sweeps
@@ -46,7 +46,7 @@ class ConstraintEquation(NamedTuple):
     value: Number
     rate: Number
     ends: tuple[tuple[int, Force], ...] = ()
-    size: float = 1.0  #: what it is measured by, see `loops.sizes`
+    size: float = 1.0  #: what it is measured by, see `loops.constraint_sizes`
 
 
 class RelativeMember(NamedTuple):

@@ -18,7 +18,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.coupling import Part, share
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.sizes import coordinate_sizes, power_of_two
+from bellcrank.mechanism.machine_sizes import coordinate_sizes, power_of_two
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Relation, Tree
 
