@@ -390,6 +390,12 @@ def test_closed_derivatives_of_needed_forces(name: str) -> None:
     assert np.abs(found["q"] - expected).max() < 1e-8 * (1.0 + np.abs(expected).max())
 
 
+def test_refusals_say_what_was_asked() -> None:
+    system = bc.compile(sleigh(), backend="numpy")
+    with pytest.raises(bc.StateError, match=r"derivatives of inverse_dynamics by q, u along the closed machine: q\[0\]"):
+        system.derivatives("inverse_dynamics", np.full(3, np.inf), np.zeros(3), np.zeros(3), by=("q", "u"))
+
+
 def test_directions_that_do_not_determine_the_motion_are_refused() -> None:
     """Across its blade a sleigh cannot move, so that nothing changes with that speed alone."""
     system = bc.compile(sleigh(), backend="numpy")
