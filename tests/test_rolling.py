@@ -392,7 +392,7 @@ def test_closed_derivatives_of_needed_forces(name: str) -> None:
 
 def test_refusals_say_what_was_asked() -> None:
     system = bc.compile(sleigh(), backend="numpy")
-    with pytest.raises(bc.StateError, match=r"derivatives of inverse_dynamics by q, u along the closed machine: q\[0\]"):
+    with pytest.raises(bc.StateError, match=r"derivatives of inverse_dynamics by q, u along the closed machine: q"):
         system.derivatives("inverse_dynamics", np.full(3, np.inf), np.zeros(3), np.zeros(3), by=("q", "u"))
 
 
