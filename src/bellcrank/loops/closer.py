@@ -5,8 +5,8 @@ For constraints c(q) = 0 with Jacobian J of the speeds that may move, each scale
     W d = - (J W^-1)^T ((J W^-1) (J W^-1)^T + mu |c|)^-1 c
 
 by singular values, so that redundant and contradicting constraints do no harm; it is taken if it makes |c| smaller,
-else the damping mu grows. Values c and the rows of J are shares of the machine's size (`loops.constraint_sizes`). Every position
-has its own damping and ends by itself: it never knows its neighbours.
+else the damping mu grows. Values c and the rows of J are shares of the machine's size
+(`loops.constraint_sizes`). Every position has its own damping and ends by itself: it never knows its neighbours.
 Cost per step and position: O(nu m^2) for m constraints; machines beyond `tolerances.DENSE` by sparse factors.
 """
 

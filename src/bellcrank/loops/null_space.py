@@ -19,8 +19,8 @@ NullSpace = tuple[Floats, Floats, npt.NDArray[np.bool_]]
 def null_space(jacobian: Floats, rows: Floats, columns: Floats) -> NullSpace:
     """The pseudo-inverse of J, a basis of its null space padded with zeros, and the mask of the padding.
 
-    Constraints are measured by `rows`, speeds by `columns` (see `loops.constraint_sizes`): in these units the basis is orthogonal
-    and the solution by the inverse the smallest.
+    Constraints are measured by `rows`, speeds by `columns` (see `loops.constraint_sizes`): in these units the basis is
+    orthogonal and the solution by the inverse the smallest.
     """
     *lead, m, n = jacobian.shape
     if not m:  # joints that allow everything close loops without conditions

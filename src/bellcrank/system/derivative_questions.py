@@ -84,6 +84,11 @@ class Answer(NamedTuple):
     ways: dict[str, list[int]]  #: of closed machines, the speeds that directions belong to, by input
     chart: Function | None  #: how the machine moves along them
 
+    def along(self, ways: dict[str, list[int]], columns: dict[str, tuple[str, ...]]) -> Answer:
+        """The same in directions of other speeds, with names for its columns."""
+        shape, axes, parts, _, variables = self.reading
+        return self._replace(ways=ways, reading=Reading(shape, axes, parts, columns, variables))
+
 
 def inputs_of(plans: LoopPlans, asked: Question) -> tuple[str, ...]:
     """The inputs of what is differentiated, in the order of a method's arguments."""
@@ -155,7 +160,7 @@ def along_speeds(plans: LoopPlans, answer: Answer, speeds: Sequence[int]) -> Ans
     names, reading = plans.configuration.speed_names, answer.reading
     columns = {x: tuple(names[v] for v in speeds) if reading.variables[x].input in MOTION else own
                for x, own in reading.columns.items()}
-    return answer._replace(ways={x: list(speeds) for x in MOTION}, reading=reading._replace(columns=columns))
+    return answer.along({x: list(speeds) for x in MOTION}, columns)
 
 
 def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | None) -> Reading:

@@ -285,8 +285,7 @@ def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, 
         matrices = in_directions_shown(plans, asked, answer, given, wrenches, t, run, plans.first(given["q"], t))
         rows = {x: np.broadcast_to(a, (len(found.out), a.shape[-1]))
                 for x, a in zip(found.inputs, found.arrays, strict=True)}
-        found.out[:] = _contracted(asked, matrices, rows)
-        found = found._replace(finite=bool(np.isfinite(found.out).all()))
+        found = found.with_rows(_contracted(asked, matrices, rows))
     if not found.finite:
         kernels.check_inputs(found)
         if plan is None:

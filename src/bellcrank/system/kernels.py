@@ -46,6 +46,10 @@ class Evaluation(NamedTuple):
         """What came out, (*batch axes, size)."""
         return self.out.reshape(*self.lead, self.out.shape[-1])
 
+    def with_rows(self, rows: Floats) -> Evaluation:
+        """The same with other rows in place of what came out."""
+        return self._replace(out=rows, finite=bool(np.isfinite(rows).all()))
+
     def failing(self, wrenches: Wrenches, model: Model) -> tuple[npt.NDArray[np.int64], dict[str, Floats], Wrenches]:
         """The states without a finite result: which, their inputs (states, size), and the wrenches on bodies there."""
         some = np.flatnonzero(~np.isfinite(self.out).all(axis=-1))
