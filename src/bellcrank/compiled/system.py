@@ -182,7 +182,8 @@ class System(Machine):
         Or it is the result of another run, which goes on where it ended.
 
         `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
-        springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol`:
+        springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol` (absolute: rad, m, rad/s, m/s; smaller for machines
+        far below a metre):
         "dopri5", "dop853", "radau5" (for stiff machines), or other libraries' "scipy/DOP853", "sundials/BDF", ... A
         duration that is no multiple of the step shortens the step a little. No Python runs between steps.
 
