@@ -325,7 +325,8 @@ class LoopPlans:
     def _completed(self, plan: LoopPlan, asked: Sequence[int]) -> tuple[int, ...]:
         """As many of the speeds asked for as determine different motions at the reference, and others of a plan."""
         reference, free = self.any_reference(), self.tree.free_speeds()
-        _, basis, kept = null_space(self.loops.dense(self.loops.linearized(reference.q, 0.0)[1])[:, free])
+        jacobian = self.loops.dense(self.loops.linearized(reference.q, 0.0)[1])[:, free]
+        _, basis, kept = null_space(jacobian, self.loops.row_sizes, self.tree.speed_sizes[free])
         rows = basis[:, ~kept]
         motions = dict(zip(free, rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300), strict=True))
         chosen: list[int] = []
