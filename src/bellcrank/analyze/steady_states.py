@@ -37,8 +37,8 @@ _LONGEST = 0.5
 _NONE = 1e-12
 #: combinations of rates that change by less than this part of the most are those of states that follow the motion
 _FOLLOWS = 1e-9
-#: parts of a step for states that follow
-_SUBSTEPS = 4
+#: numbers of steps in which states that follow are integrated, until two agree
+_SUBSTEPS = (2, 4, 8, 32, 128, 512)
 #: steps of halving before a step of Newton's method is given up
 _HALVINGS = 30
 
@@ -95,7 +95,8 @@ class SteadyStates:
             size = float(np.abs(lack / scale).max())
             if size <= 1e-14 * (1.0 + float(np.abs(balance.speeds).max())) or calm == 2:
                 return balance, q
-            found = self._shorter(balance, chart, step, scale, size, following[:, len(chart.independent):])
+            carried = following[:, len(chart.independent):]
+            found = self._shorter(balance, chart, step, scale, size, carried)
             if found is None:
                 if calm:  # rounding is left
                     return balance, q
@@ -181,19 +182,28 @@ class SteadyStates:
         end = x + step[k:]
         if not len(following):
             return end
-        z, h = step[:k] * chart.sizes, 1.0 / _SUBSTEPS
-        way, _ = chart.positions(np.linspace(0.0, 1.0, 2 * _SUBSTEPS + 1)[:, None] * z)
-        motions = chart.basis(way) @ z
+        before = np.full(len(x), np.inf)
+        for count in _SUBSTEPS:
+            reached = self._along(balance, chart, step[:k] * chart.sizes, count)
+            if np.abs(reached - before).max() <= 1e-9 * (1.0 + np.abs(x).max()):
+                break
+            before = reached
+        return np.asarray(end + following.T @ (following @ (reached - end)))
+
+    def _along(self, balance: RestingForces, chart: Chart, z: Floats, count: int) -> Floats:
+        """The states after a motion of the chart's coordinates, by so many steps of Runge and Kutta's method."""
+        way, _ = chart.positions(np.linspace(0.0, 1.0, 2 * count + 1)[:, None] * z)
+        motions, x, h = chart.basis(way) @ z, balance.speeds[self.places], 1.0 / count
 
         def rate(i: int, x: Floats) -> Floats:
             return self._moving(self.at(balance, x), way[i], motions[i])
 
-        for i in range(0, 2 * _SUBSTEPS, 2):
+        for i in range(0, 2 * count, 2):
             a = rate(i, x)
             b = rate(i + 1, x + 0.5 * h * a)
             c = rate(i + 1, x + 0.5 * h * b)
             x = x + h / 6.0 * (a + 2.0 * b + 2.0 * c + rate(i + 2, x + h * c))
-        return np.asarray(end + following.T @ (following @ (x - end)))
+        return x
 
     def _rates(self, balance: RestingForces, q: Floats) -> Floats:
         """What must act on the states so that they rest: less their rates."""

@@ -79,9 +79,10 @@ class System(Machine):
         """A state in which all loops are closed, at position and velocity level.
 
         `q` and `u` as mappings {joint or "joint.coordinate": value} are **held**. First the guess is closed, if it is
-        open: to the nearest closed position, measured by the norm of the changes of all coordinates [rad, m], each
-        times its weight in `weights` {joint: weight}. From there the coordinates held are walked to their values, as
-        `drive` does, so that the machine stays on the branch of the guess wherever that exists; what is left free
+        open: to the nearest closed position, measured by the norm of the changes of all coordinates (angles in
+        rad, lengths by a length typical of the machine), each times its weight in `weights` {joint: weight}. From
+        there the coordinates held are walked to their values, as `drive` does, so that the machine stays on the branch
+        of the guess wherever that exists; what is left free
         ends as near to the guess as it can. If the branch ends on the way, the nearest closed position with these
         values is taken, the state says so by `branch_changed`, and a `BranchWarning` names the joint and the value at
         which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2. A joint with a quaternion is held as
@@ -182,9 +183,10 @@ class System(Machine):
         Or it is the result of another run, which goes on where it ended.
 
         `stepper` with a fixed `step` [s] (default 1 ms): "rk4", "rk8", "semi_implicit", "radau" (implicit, for stiff
-        springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol`:
-        "dopri5", "dop853", "radau5" (for stiff machines), or other libraries' "scipy/DOP853", "sundials/BDF", ... A
-        duration that is no multiple of the step shortens the step a little. No Python runs between steps.
+        springs), "gauss" (keeps energy over long runs), "moreau" (rigid contacts); with tolerances `rtol` and `atol`
+        (absolute, in rad, m, rad/s and m/s; choose a smaller one for machines far below a metre): "dopri5", "dop853",
+        "radau5" (for stiff machines), or other libraries' "scipy/DOP853", "sundials/BDF", ... A duration that is no
+        multiple of the step shortens the step a little. No Python runs between steps.
 
         Loops are closed in position and velocity after every step. ``closing="velocity"`` leaves positions alone:
         dependent speeds are computed from independent ones in every evaluation, and positions drift as the method

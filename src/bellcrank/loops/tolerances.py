@@ -1,7 +1,8 @@
 """The numbers that decide about loops: when they are closed, when constraints are dependent, how far a step goes.
 
-`docs/explain/tolerances.md` says what they mean for users. Values of constraints are lengths [m] and cosines, steps
-are radians and metres, ranks and pivots are relative to the largest of their kind.
+`docs/explain/tolerances.md` says what they mean for users. Values of constraints and steps are shares of the machine's
+size (`loops.sizes`): lengths by a length typical of it, angles and cosines by 1. Ranks and pivots are relative to the
+largest of their kind.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ __all__ = ["AGREE", "BENT", "CLOSED", "CONTRACTION", "DENSE", "DRAWING", "DRIFTE
            "TINY", "TURNED", "WALKED", "WARNED"]
 
 # -- closed, or not ----------------------------------------------------------------------------------
-#: no better closing is looked for: what is left is rounding, of a machine of a metre
+#: no better closing is looked for: what is left is rounding
 ROUNDING = 1e-13
 #: what rounding leaves open at best: no step is made to close it
 EXACT = 2e-15
@@ -47,13 +48,13 @@ RANK_DAMPED = 1e-11
 DENSE = 40_000
 
 # -- steps to a closed position ----------------------------------------------------------------------
-#: no joint moves farther in one step of the closer [rad, m]
+#: no joint moves farther in one step of the closer
 STRIDE = 0.8
-#: the smallest step to a closed position that is shorter than this is the nearest one but for its square [rad, m]
+#: the smallest step to a closed position that is shorter than this is the nearest one but for its square
 TINY = 1e-4
 #: positions are the nearest ones to this part of how far they are from the guess
 NEAREST = 1e-4
-#: a step to the closed position that is shorter than this needs no comparison with others [rad, m]
+#: a step to the closed position that is shorter than this needs no comparison with others
 SHORT = 0.3
 
 # -- walks along a branch ----------------------------------------------------------------------------
@@ -61,7 +62,7 @@ SHORT = 0.3
 CONTRACTION = 0.25
 #: with contractions below this nothing bends enough to be mistaken
 STRAIGHT = 0.05
-#: what a joint may move in one step [rad, and parts of a length typical of the machine]
+#: what a joint may move in one step
 LONGEST = 0.5
 #: what Newton's first step should be at most, likewise
 BENT = 0.1

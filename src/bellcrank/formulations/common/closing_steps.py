@@ -2,8 +2,8 @@
 
 Constraints c(q) with Jacobian J, changes d of all coordinates in radians and metres, S = diag(scale), zero where a
 coordinate is held. Open constraints and moves of joints are reported as shares of the machine's size
-(`loops.constraint_sizes`). The step to the closed position nearest to where the machine has moved from by p solves min |S^-1 (p + d)| with
-J d = -c, J and c without constraints on speeds alone:
+(`loops.constraint_sizes`). The step to the closed position nearest to where the machine has moved from by p solves
+min |S^-1 (p + d)| with J d = -c, J and c without constraints on speeds alone:
 
     d = n + s,   n = -S^2 J^T (J S^2 J^T)^-1 c,   s = -p + S^2 J^T (J S^2 J^T)^-1 J p                     (1)
 
