@@ -106,6 +106,8 @@ def test_errors_that_are_nobodys_fault_stay_as_they_are() -> None:
         half(0.0)
     with pytest.raises(TypeError, match="unexpected keyword"):
         half(y=1.0)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing a required argument: 'q'"):
+        bc.analyze.stored_energy(system=3)  # type: ignore[call-overload]
     with pytest.raises(bc.ModelError, match="half: x must be a number, got 'x'") as caught:
         half("x")  # type: ignore[arg-type]
     assert isinstance(caught.value.__cause__, TypeError)

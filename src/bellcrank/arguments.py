@@ -77,8 +77,10 @@ def _explain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     signature = inspect.signature(function)
     try:
         bound = signature.bind(*args, **kwargs)
-    except TypeError:
-        return  # an unknown or missing argument, of which Python says all
+    except TypeError as unfit:  # an unknown or missing argument, of which Python says all
+        if isinstance(error, TypeError):
+            return
+        raise TypeError(f"{_called(function)}: {unfit}") from error
     first = sorted(bound.arguments.items(), key=lambda item: str(signature.parameters[item[0]].annotation) != "System")
     for name, value in first:
         parameter = signature.parameters[name]

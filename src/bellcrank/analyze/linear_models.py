@@ -195,7 +195,7 @@ def _coordinate_names(system: System, each: npt.NDArray[np.object_], given: Sequ
     if isinstance(given, str):
         raise ModelError(f"linearize: coordinates is a list of names; write [{given!r}]")
     if given is not None or not each.size:
-        return given or ()
+        return () if given is None else list(given)
     return independent_names(system, each.item(0))
 
 

@@ -182,8 +182,8 @@ class FlexibleBody:
         """
         at = _array("nodes", nodes)
         shapes = _array("modes", modes)
-        n = len(at)
-        d = shapes.shape[0] // n if n else 0
+        n = len(at) if at.ndim == 2 else 0
+        d = shapes.shape[0] // n if n and shapes.ndim else 0
         if shapes.ndim != 2 or d not in (3, 6) or shapes.shape[0] != d * n:
             raise ModelError(f"FlexibleBody.from_modes: modes must have 3 or 6 rows for each of the {n} nodes, got "
                              f"shape {shapes.shape}")
