@@ -626,6 +626,8 @@ def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepp
         run = cpu.with_parameters(stiffness=stiffness).simulate((q, u), 0.03, step=1e-3, stepper=stepper, tau=last)
         q, u = run.q.values[-1], run.u.values[-1]
         assert motion.alive.all() and gap(motion.q, q) < near and gap(motion.u, u) < near
+        if stepper == "moreau":  # runs begin without what contacts remember
+            motion.reset(np.arange(STATES), (q, u))
     motion.step(np.zeros(3), steps=5)
     assert gap(motion.u, cpu.with_parameters(stiffness=stiffness).simulate(
         (q, u), 0.005, step=1e-3, stepper=stepper).u.values[-1]) < near

@@ -14,7 +14,7 @@ from bellcrank.analyze.continuation import DeadPointError, Follower
 from bellcrank.analyze.kept_joints import KeptJoints
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
-from bellcrank.errors import BranchWarning, ModelError, StateError
+from bellcrank.errors import BranchWarning, ModelError, StateError, outside
 from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import same_position
@@ -130,7 +130,7 @@ def _warn_of_end(system: System, joint: str, values: Floats, way: _Found) -> Non
     warnings.warn(f"coupler_curve: joint {joint!r} of {system.model.name!r} cannot go beyond {way.limits[side]:.9g} on "
                   f"the way to {values[len(way.values)]:.6g}: joint {way.stuck[side]!r} reaches a toggle (singular) "
                   f"position there; the curve has {len(way.values)} of {len(values)} values. Ask for values on one "
-                  "side of it", BranchWarning, stacklevel=3)
+                  "side of it", BranchWarning, stacklevel=outside())
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
-from bellcrank.errors import BellcrankError, BellcrankWarning, NotYetError, SingularError, StateError
+from bellcrank.errors import BellcrankError, BellcrankWarning, NotYetError, SingularError, StateError, outside
 from bellcrank.loops.closer import State
 from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
@@ -105,7 +105,7 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
     if other is not None and (then is not None or product == "twice" or not plans.kernels.direct):
         own = ", ".join(plans.configuration.speed_names[v] for v in plans.first(given["q"], t).independent)
         warnings.warn(f"derivatives of {plans.tree.name!r}: second ones, and those of large machines, are along {own}, "
-                      "not along the independent speeds asked for", BellcrankWarning, stacklevel=4)
+                      "not along the independent speeds asked for", BellcrankWarning, stacklevel=outside())
         other = None
     if not plans.kernels.direct:
         large = large_question(plans, asked, given["q"], t)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, flat
-from bellcrank.errors import AssemblyError, BellcrankWarning, DrawingWarning, ModelError, SingularError
+from bellcrank.errors import AssemblyError, BellcrankWarning, DrawingWarning, ModelError, SingularError, outside
 from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics
@@ -138,7 +138,7 @@ class LoopPlans:
         made = check_drawing(close, q, 0.0, self.model.prescribed_mask(), space.usual, tolerance)
         if made is not None and made.error > WARNED:
             warnings.warn(f"{self.tree.name!r}: {drawing_text(self.drawn, made)}; give them more digits",
-                          DrawingWarning, stacklevel=2)
+                          DrawingWarning, stacklevel=outside())
         return _Checked(made, q)
 
     def _rows_in_use(self) -> npt.NDArray[np.bool_] | None:
@@ -341,7 +341,7 @@ class LoopPlans:
         if left and len(asked) <= len(chosen):
             warnings.warn(f"{self.tree.name!r}: {', '.join(left)} cannot be independent besides the other speeds asked "
                           f"for, which determine them; {', '.join(self.configuration.speed_names[v] for v in chosen)} "
-                          "are independent", BellcrankWarning, stacklevel=2)
+                          "are independent", BellcrankWarning, stacklevel=outside())
         return tuple(sorted(chosen))
 
     def driven_at(self, speeds: tuple[int, ...]) -> LoopPlan:
