@@ -15,7 +15,7 @@ import bellcrank as bc
 import looped
 from bellcrank.examples.chains import general_chain
 from bellcrank.formulations import method_names
-from bellcrank.loops.null_space import solve_kkt
+from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.mechanism.forces import Armature
 from mechanisms import EPS, JOINTS, Part, State, Tree, build, examples, state, trees
 
@@ -337,8 +337,9 @@ class Loops:
         self.jacobian = bare.plans.loops.jacobian(self.q, rows, 0.0)
         driven = bare.kernels.run("prescribed", {"q": self.q, "u": self.u}, None, 0.0)
         self.free = np.flatnonzero(~bare.model.prescribed_mask())
+        space = null_space(self.jacobian[..., self.free], np.ones(bare.plans.loops.m), np.ones(len(self.free)))
         self.udot = solve_kkt(self.mass, self.jacobian, bare.plans.loops.gamma(self.q, self.u, 0.0, rows),
-                              self.tau - bare.bias(self.q, self.u), driven, self.free.tolist())[0]
+                              self.tau - bare.bias(self.q, self.u), driven, self.free.tolist(), space)[0]
 
     def compile(self, method: str, *args: str, **options: Any) -> bc.System:
         made = bc.compile(self.machine, method, *args, **options)
