@@ -289,7 +289,7 @@ def test_sdf_gives_bodies_that_say_nothing_one_kilogram(sdf):
 
 
 def test_nearly_parallel_axes_of_loops_are_told_and_mended(sdf):
-    tilt = "1e-5"
+    tilt = "1e-4"
     body = (link("base") + link("crank") + link("coupler", f"0.3 0 0 {tilt} 0 0") + link("rocker", "1 0 0 0 0 0")
             + joint("fix", "fixed", "world", "base") + joint("a", "revolute", "base", "crank", axis("0 1 0"))
             + joint("b", "revolute", "crank", "coupler", axis("0 1 0"))
@@ -297,6 +297,6 @@ def test_nearly_parallel_axes_of_loops_are_told_and_mended(sdf):
             + joint("d", "revolute", "coupler", "rocker", axis("0 1 0"), "<pose>0 0 0.4 0 0 0</pose>"))
     file = sdf(body)
     m, report = read_sdf(file)
-    assert bc.compile(m, backend="numpy").dof == 0 and "planar linkages lock" in report.warned[0].text
+    assert bc.compile(m, backend="numpy").dof == 0 and "planar linkages may lock" in report.warned[0].text
     m, report = read_sdf(file, parallel=1e-3)
     assert bc.compile(m, backend="numpy").dof == 1 and not report.warned
