@@ -56,8 +56,8 @@ def align(hinges: Sequence[Hinge], links: int, tolerance: float, note: Note) -> 
         some = f"{tilted} axes are" if tilted > 1 else "an axis is"
         note("warned", axes[0].element.parent or axes[0].element,
              f"there are loops, and {some} parallel to others within {_MEANT:g} rad but not exactly, such as those of "
-             f"{clipped(example[0])!r} and {clipped(example[1])!r} ({worst:.2g} rad); planar linkages may lock by that; "
-             f"parallel={_MEANT:g} makes them parallel")
+             f"{clipped(example[0])!r} and {clipped(example[1])!r} ({worst:.2g} rad); planar linkages may lock by "
+             f"that; parallel={_MEANT:g} makes them parallel")
 
 
 def _with_axis(joint: Revolute | Prismatic | Screw, axis: np.ndarray) -> Revolute | Prismatic | Screw:
