@@ -141,3 +141,34 @@ def test_weak_constraint_is_not_mistaken():
     assert system.plans.drawing is None and system.dof == 1
     for angle in (0.0, 1.0, 3.0):
         assert abs(system.loop_error(system.assemble(q={"A": angle}))).max() < 1e-14
+
+
+def flat_parallelogram(m, width, height, at=0.0):
+    """A parallelogram of hinges with a given width and height, some way off."""
+    a, b, c, d = ((at, 0, 0), (at, height, 0), (at + width, height, 0), (at + width, 0, 0))
+    solid = bc.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    crank, rod, rocker = (m.add_body(f"{n}{at:g}", solid) for n in ("crank", "rod", "rocker"))
+    m.add_joint(f"a{at:g}", bc.Revolute("z"), m.ground, crank, at=a)
+    m.add_joint(f"b{at:g}", bc.Revolute("z"), crank, rod, at=b)
+    m.add_joint(f"c{at:g}", bc.Revolute("z"), rod, rocker, at=c)
+    m.add_joint(f"d{at:g}", bc.Revolute("z"), m.ground, rocker, at=d)
+
+
+@pytest.mark.parametrize("size", [(1.0, 1e-4), (1.0, 1e-5), (1e-5, 1.0), (1e-6, 1.0)])
+def test_short_links_bind(size):
+    """What short links allow is less than the tolerance, but they contradict nothing: nothing is dropped."""
+    m = bc.Mechanism("flat")
+    flat_parallelogram(m, *size)
+    system = bc.compile(m, backend="numpy")
+    assert system.dof == 1 and system.plans.drawing is None
+    state = system.assemble(q={"a0": 0.5}, u={"a0": 1.0})
+    assert abs(system.loop_error(state)).max() < 1e-14 and np.allclose(state.u, [1.0, -1.0, 1.0])
+
+
+def test_short_links_bind_beside_loops_that_are_off():
+    m = four_bar(5e-7, 5e-7)
+    flat_parallelogram(m, 1.0, 1e-4, at=3.0)
+    system = bc.compile(m, backend="numpy")
+    state = system.assemble(q={"A": 0.4, "a3": 0.5}, u={"A": 8.0, "a3": 1.0})
+    assert system.dof == 2 and 0.4e-6 < state.drawing_error < 1e-6
+    assert not any(name.startswith("d3: along x") for name in bc.analyze.drawing_errors(system, state))

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics
-from bellcrank.loops.plan import redundant_rows
-from bellcrank.loops.tolerances import AGREE, CLOSED
+from bellcrank.loops.plan import NOTHING, redundant_rows
+from bellcrank.loops.tolerances import AGREE, CLOSED, MOVED
 
 __all__ = ["Drawing", "check_drawing", "drawing_text", "off"]
 
@@ -50,10 +50,32 @@ def check_drawing(close: Closer, q: Floats, t: float, held: npt.NDArray[np.bool_
             break
         used = np.ones(close.loops.m, dtype=bool)
         used[redundant] = False
+        if set(redundant) > set(redundant_rows(close.loops, general, t, NOTHING)):
+            _keep_weak(close, used, q, t, target, usual)
         error = _disagreement(close, used, general, t, target, usual, tolerance)
         if error <= tolerance:
             return Drawing(used, error) if error > AGREE else None
     return None
+
+
+def _keep_weak(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: float, target: Target, usual: Floats) -> None:
+    """Use weak constraints, such as those of short links, after all. Contradictions lock what would move without them;
+    clusters of loops that close to rounding some way off, where nothing is locked, have none."""
+    first = used.copy()
+    loose = close.loops.restricted(lambda: first)
+    exact = Closer(close.loops, close.integrate, close.normalize, close.difference)
+    for rows, speeds in close.loops.clusters:
+        if used[rows].all():
+            continue
+        own, mine = exact.of_cluster(rows), Target(target.held | ~speeds, target.weights)
+        there = _general(own, q, t, mine, usual, CLOSED)
+        if off(own, there, t) > CLOSED:
+            continue
+        with_all, without = (np.abs(_wish(loops, there, t, mine, usual, CLOSED, 0)) for loops in (own.loops, loose))
+        nothing = MOVED * without.max(initial=0.0)
+        if not ((with_all <= nothing) & (without > nothing)).any():
+            used[rows] = True
+            used[redundant_rows(own.loops, there, t, NOTHING)] = False
 
 
 def _general(close: Closer, q: Floats, t: float, target: Target, usual: Floats, tolerance: float) -> Floats:
@@ -67,12 +89,17 @@ def _general(close: Closer, q: Floats, t: float, target: Target, usual: Floats, 
 
 def _ways(close: Closer, q: Floats, t: float, target: Target, usual: Floats, rank: float, seed: int) -> list[Floats]:
     """Positions some way off along the loops, the farthest first; none if nothing can move."""
-    nu = close.loops.tree.nu
-    wish, still = (project(close.loops, q, u, target, t, rank)[0] for u in (
+    wish = _wish(close.loops, q, t, target, usual, rank, seed)
+    largest = float(np.abs(wish).max(initial=0.0))
+    return [close.integrate(q, wish * usual * (step / largest)) for step in _STEPS] if largest > 1e-9 else []
+
+
+def _wish(loops: LoopKinematics, q: Floats, t: float, target: Target, usual: Floats, rank: float, seed: int) -> Floats:
+    """A random motion that the loops allow, by ordinary changes of all speeds."""
+    nu = loops.tree.nu
+    wish, still = (project(loops, q, u, target, t, rank)[0] for u in (
         np.where(target.held, 0.0, np.random.default_rng(seed).normal(size=nu) * usual), np.zeros(nu)))
-    wish = wish - still  # what laws of time cause is no freedom
-    largest = float(np.abs(wish / usual).max(initial=0.0))
-    return [close.integrate(q, wish * (step / largest)) for step in _STEPS] if largest > 1e-9 else []
+    return np.asarray((wish - still) / usual)  # what laws of time cause is no freedom
 
 
 def _disagreement(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: float, target: Target, usual: Floats,
