@@ -139,6 +139,8 @@ def test_fast_motion_has_more_frames_and_all_samples_in_its_curves() -> None:
     np.testing.assert_array_equal(curve.times, run.time)
     assert len(scene_of(run, forces=False, frames=700).tracks[0].times) == 700
     assert scene_of(run, forces=False, frames=1001).tracks[0].curves[0].times is None
+    with pytest.raises(bc.StateError, match="frames must be a whole number, at least 2, got 0"):
+        scene_of(run, frames=0)
 
 
 def test_curves_of_long_runs_keep_their_peaks() -> None:

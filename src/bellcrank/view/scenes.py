@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, how_many
 from bellcrank.compiled.compile import compile
 from bellcrank.errors import AssemblyError, BellcrankError, ModelError, StateError
 from bellcrank.loops.closer import State
@@ -51,7 +51,7 @@ def scene_of(*things: Any, labels: Sequence[str] | None = None, traces: Sequence
     """
     if not things:
         raise ModelError("a picture needs something to show: a mechanism, a system, or a result")
-    maker = _Maker(forces, wrenches, frames)
+    maker = _Maker(forces, wrenches, None if frames is None else how_many("frames", frames, 2))
     for i, thing in enumerate(things):
         maker.add(thing, labels[i] if labels is not None and i < len(labels) else None)
     if not maker.systems:
@@ -164,7 +164,7 @@ class _Maker:
         times = np.asarray(result["time"].values, dtype=float)
         poses = max(2, MOST_POSES // (len(system.body_names) + 1))
         if self.frames is not None:
-            asked = max(2, min(self.frames, poses))
+            asked = min(self.frames, poses)
             return chosen_frames(times, asked, asked)
         thin = slice(None, None, 1 + len(times) // (10 * poses))  # of very long runs, motion is looked at in part
         q = np.asarray(result["q"].transpose("time", "coordinate").values, dtype=float)[thin]
