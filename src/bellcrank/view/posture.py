@@ -229,7 +229,8 @@ class Posture:
                     break
                 rows = self._rows(q)
                 step = np.zeros(self.system.nu)
-                step[~some] = -np.linalg.lstsq(rows[:, ~some], value, rcond=_RANK)[0]
+                shares = value / self.system.plans.loops.row_sizes
+                step[~some] = -np.linalg.lstsq(rows[:, ~some], shares, rcond=_RANK)[0]
                 if not np.abs(step).max(initial=0.0) < 1.0:
                     return False
                 q = self.system.integrate(q, step * self._scale)
