@@ -39,6 +39,8 @@ _SHARE, NEAR = 1e-4, 1e-6
 _ROUNDING = 1e-9
 #: halvings of a step in search of a jump
 _HALVINGS = 40
+#: where the laws of ready-made elements are
+_READY_MADE = ("bellcrank.mechanism.", "bellcrank.io.mjcf.")
 #: states of a batch that are looked at
 _STATES = 64
 
@@ -98,16 +100,21 @@ def _laws(system: Machine, drives: Sequence[Drive]) -> Iterator[_Law]:
     """Laws that users have written."""
     for name, _, part in element_parts(system.model.tree):
         law = _written(part)
-        if law is not None and not isinstance(law, (Element, TableLaw)):
+        if law is not None and _of_users(law):
             yield _Law(name, lambda at, t, q, u, name=name: _exerted(at, name))  # type: ignore[misc]
     for state in system.model.mechanism.states:
-        if not isinstance(state.rate, Element):
+        if _of_users(state.rate):
             yield _Law(state.name, lambda at, t, q, u, s=state: [at.value_of(s.name, at.bind(s.rate))])  # type: ignore[misc]
     for d in drives:
         if d.traced and d.period is None:
             yield _Law("control", lambda at, t, q, u, d=d: list(  # type: ignore[misc]
                 np.moveaxis(d.along(system, t, q if q.ndim > 2 else q[:, None], u if u.ndim > 2 else u[:, None]), -1, 0)
                 .reshape(-1, *u.shape[:-1])))
+
+
+def _of_users(law: Any) -> bool:
+    """Whether a user has written a law: those of ready-made elements, and of actuators of files, have no jumps."""
+    return not isinstance(law, (Element, TableLaw)) and not type(law).__module__.startswith(_READY_MADE)
 
 
 def _written(part: Any) -> Any:

@@ -114,7 +114,10 @@ class MagicSet:
         headings ``[SECTION]``. Scale factors but those of grip must be 1, and what its equations have beyond these, 0.
         """
         section, given = "", {}
-        text = contents(os.fsdecode(path), _MOST_BYTES).decode("utf-8", "replace")
+        try:
+            text = contents(os.fsdecode(path), _MOST_BYTES).decode("utf-8", "replace")
+        except FileError as error:
+            raise FileError(f"{what}: {error}") from None
         for number, line in enumerate(text.splitlines(), 1):
             if line.lstrip().startswith("["):
                 section = line.strip().strip("[]").upper()
