@@ -37,6 +37,8 @@ _LONGEST = 0.5
 _NONE = 1e-12
 #: combinations of rates that change by less than this part of the most are those of states that follow the motion
 _FOLLOWS = 1e-9
+#: rates of such combinations beyond this part of how they change with a state never come to rest
+_RUNS = 1e-3
 #: numbers of steps in which states that follow are integrated, until two agree
 _SUBSTEPS = (2, 4, 8, 32, 128, 512)
 #: steps of halving before a step of Newton's method is given up
@@ -96,6 +98,9 @@ class SteadyStates:
             if size <= 1e-14 * (1.0 + float(np.abs(balance.speeds).max())) or calm == 2:
                 return balance, q
             carried = following[:, len(chart.independent):]
+            k = len(chart.independent)
+            if (np.abs(carried @ lack[k:]) > _RUNS * (np.abs(carried) @ scale[k:])).any():
+                break  # nothing changes the rate of what follows the motion
             found = self._shorter(balance, chart, step, scale, size, carried)
             if found is None:
                 if calm:  # rounding is left
