@@ -601,7 +601,8 @@ def test_rollouts_with_rigid_contacts(gpu: HostDevice, backend: str, monkeypatch
 
 @with_compiler
 @pytest.mark.parametrize(("backend", "stepper"), (("cuda", "rk4"), ("llvm", "moreau")))
-def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepper: str, request: pytest.FixtureRequest) -> None:
+def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepper: str,
+                                            request: pytest.FixtureRequest) -> None:
     """Named at first, later or no more, beside a motor that is at its limit; with a poor first plan, and
     springs of their own. The piston meets a stop where there are contacts."""
     if stepper == "moreau":  # impacts of single lanes differ from those of runs by 1e-5 to 1e-3: not traced yet
