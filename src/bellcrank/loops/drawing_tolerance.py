@@ -104,7 +104,7 @@ def _wish(loops: LoopKinematics, q: Floats, t: float, target: Target, usual: Flo
 
 def _disagreement(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: float, target: Target, usual: Floats,
                   tolerance: float) -> float:
-    """What is left open where the constraints in use close: near q, and some way off."""
+    """What is left open where the constraints in use close: near q, and as far off as they do."""
     some = Closer(close.loops.restricted(lambda: used), close.integrate, close.normalize, close.difference)
     found, left = some.close(q, target, t)
     if left >= CLOSED:
@@ -113,7 +113,7 @@ def _disagreement(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: floa
     for moved in _ways(some, found, t, target, usual, tolerance, 1):
         other, left = some.close(moved, target, t)
         there = off(close, other, t) if left < CLOSED else np.inf
-        if there <= tolerance:
+        if left < CLOSED:
             break
     return max(here, there)
 

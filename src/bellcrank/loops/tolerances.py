@@ -35,7 +35,7 @@ SAME = 1e-6
 #: redundant constraints that contradict each other by less, as a share of the machine's length [or rad], agree
 AGREE = 1e-11
 #: those that do so by less are dropped, unless `compile` is told otherwise
-DRAWING = 1e-7
+DRAWING = 1e-5
 #: and with a warning if they do so by more than this
 WARNED = 2e-6
 
