@@ -67,8 +67,8 @@ _ALONG: dict[str, dict[str, tuple[float, float]]] = {
     "rolling_resistance": {"coefficient": (0, 0), "radius": (1, 1), "load": (1, 1), "speed": (1, 0)},
     "actuators": {"limit": (1, 2), "lower": (1, 2), "no_load_speed": (1, 0)},
     "armatures": {"inertia": (0, 2)}}
-#: powers of the states of elements, by type
-_STATES = {"tyre": 1, "hydraulic_cylinder": -1, "dc_motor": 0, "brake": 0}
+#: powers of the states of elements, by type; others have no unit of length
+_STATES = {"tyre": 1, "hydraulic_cylinder": -1}
 #: what the reads of laws of the machine are measured by, but for coordinates
 _READS = {"t": 0, "parameter": 0, "position": 1, "velocity": 1, "omega": 0, "axes": 0}
 #: entries that are no numbers
@@ -101,7 +101,7 @@ def state_powers(mechanism: bc.Mechanism) -> dict[str, int]:
     machine = json.loads(text_of(mechanism, json=True))
     kinds = {name: part.get("type", "") for section in ("springs", "joint_forces", "wrenches")
              for name, part in machine.get(section, {}).items()}
-    return {name: _STATES[kinds[part["element"]]] if "element" in part else 0
+    return {name: _STATES.get(kinds.get(part.get("element", ""), ""), 0)
             for name, part in machine.get("states", {}).items()}
 
 
