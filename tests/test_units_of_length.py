@@ -84,7 +84,7 @@ def gallery_numbers(file: Path, length: float) -> Numbers:
     return at.dynamics(at.state())
 
 
-@pytest.mark.everyday(9)
+@pytest.mark.everyday(6)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("file", GALLERY, ids=lambda file: file.stem)
 def test_the_gallery(file: Path, unit: str) -> None:
