@@ -129,6 +129,8 @@ def test_errors_that_are_nobodys_fault_stay_as_they_are() -> None:
     (lambda m, s, r: bc.analyze.drive(s, {"A": lambda t: t}, "x"), "times"),
     (lambda m, s, r: bc.analyze.branches(s, seed=-1), "seed must be a whole number, at least 0, got -1"),
     (lambda m, s, r: bc.analyze.base_parameters(s, samples=-1), "samples must be a whole number, at least 1"),
+    (lambda m, s, r: bc.analyze.coupler_curve(s, "A", "coupler", guess=np.tile(s.assemble().q, (3, 1))),
+     r"guess: needs one state to start from, got \(3,\) of them"),
     (lambda m, s, r: bc.compare(m, states=np.inf), "states must be a whole number"),
     (lambda m, s, r: r.kinematics("crank", point="tip"), "point"),
     (lambda m, s, r: r.kinematics("crank", point=1.0), "point"),
