@@ -7,6 +7,7 @@ import inspect
 import pickle
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -135,10 +136,15 @@ def test_errors_that_are_nobodys_fault_stay_as_they_are() -> None:
     (lambda m, s, r: bc.analyze.modes(s, s.assemble(), tau=np.zeros((2, 3))), r"tau: needs the shape \(3,\), or that"),
     (lambda m, s, r: bc.BeamSection.rectangle(0.1, 0.1, E=1.0, rho=1.0, nu=-1.0), "nu must be greater than -1"),
     (lambda m, s, r: bc.to_sympy(s, "forward_dynamics", at="x"), "at= must be a state, or a finite array q"),
+    (lambda m, s, r: m.prescribe("A", int), "joint 'A': the motion law"),
+    (lambda m, s, r: s.simulate(s.assemble(), 1e-3, file="\0"), "cannot hold the character NUL"),
+    (lambda m, s, r: s.simulate(s.assemble(), 1e-3, sensitivities=np.array(["a", "b"])), "'a'"),
+    (lambda m, s, r: bc.joint_limit("A", lower=Fraction(1, 2), upper=0), "lower 0.5 is not below upper 0"),
     (lambda m, s, r: bc.compare(m, states=np.inf), "states must be a whole number"),
     (lambda m, s, r: r.kinematics("crank", point="tip"), "point"),
     (lambda m, s, r: r.kinematics("crank", point=1.0), "point"),
     (lambda m, s, r: r.plot(5), "plot: what must be text or a list of names, got 5"),
+    (lambda m, s, r: r.plot(phase=()), "plot: there is nothing to plot"),
     (lambda m, s, r: r.to_csv("x.csv", [1]), "to_csv: what must be text or a list of names"),
     (lambda m, s, r: r.to_netcdf(b"x.nc"), "to_netcdf: path must be a path, an open file or None, got b'x.nc'"),
     (lambda m, s, r: r.to_netcdf("a" * 3000), "a: cannot be written"),
