@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number
 from bellcrank.mechanism.constraint_rows import Row, Side, slipless, within
@@ -57,6 +58,7 @@ class RollingBall:
     condition_names = ("height", "slip x", "slip y")
     nonholonomic = 2
 
+    @checked
     def __init__(self, radius: Number, normal: str | Sequence[float] = "z") -> None:
         self.radius = _radius("RollingBall", radius)
         self.normal = unit_vector(normal, "RollingBall normal")
@@ -89,6 +91,7 @@ class RollingDisk:
     condition_names = ("height", "slip x", "slip y")
     nonholonomic = 2
 
+    @checked
     def __init__(self, radius: Number, normal: str | Sequence[float] = "z", axis: str | Sequence[float] = "y") -> None:
         self.radius = _radius("RollingDisk", radius)
         self.normal, self.axis = unit_vector(normal, "RollingDisk normal"), unit_vector(axis, "RollingDisk axis")
@@ -130,6 +133,7 @@ class KnifeEdge:
     condition_names = ("slip",)
     nonholonomic = 1
 
+    @checked
     def __init__(self, across: str | Sequence[float] = "y") -> None:
         self.across = unit_vector(across, "KnifeEdge across")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, turned_by, within
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, frame_with_z, unit_vector
 from bellcrank.scalar.functions import cos, sin
@@ -25,6 +26,7 @@ class Planar(Joint):
     nq = nu = 3
     speed_names = ("x", "y", "angle")
 
+    @checked
     def __init__(self, normal: str | Sequence[float] = "z") -> None:
         self.normal = unit_vector(normal, "Planar normal")
 
