@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import inspect
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, wraps
 from numbers import Real
@@ -27,11 +26,6 @@ _Class = TypeVar("_Class", bound=type)
 _HUGE = 1e100
 #: (whether a value fits, how the wanted kind is called)
 _Kind = tuple[Callable[[Any], bool], str]
-
-#: what NumPy only warns of, and is an error in modules of ours: something would be lost when numbers are read as floats
-_LOSSES = ("Casting complex values to real discards the imaginary part", "Warning: converting a masked element to nan.")
-for _loss in _LOSSES:
-    warnings.filterwarnings("error", _loss, module=r"bellcrank\.")
 
 
 def checked(function: _Function, package: str = "") -> _Function:
@@ -104,8 +98,6 @@ def _explain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
             size = abs(float(one)) if _tried(_number, one) else 1.0
             if isinstance(error, ArithmeticError) and not 1.0 / _HUGE < size < _HUGE and size:
                 raise ModelError(f"{called}: {name}: {one:g} cannot be computed with; check its unit") from error
-    if str(error) in _LOSSES:
-        raise ModelError(f"{called}: complex and masked numbers are not taken ({error})") from error
 
 
 def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:

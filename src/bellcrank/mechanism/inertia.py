@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import number
+from bellcrank.mechanism.checks import number, plain
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 
@@ -164,7 +164,7 @@ class Inertia:
 
 def _numbers(values: Sequence[Number], n: int, what: str) -> tuple[Number, ...]:
     try:
-        entries = tuple(v if isinstance(v, Scalar) else float(v) + 0.0 for v in values)
+        entries = tuple(v if isinstance(v, Scalar) else plain(v) + 0.0 for v in values)
     except (TypeError, ValueError):
         raise ModelError(f"Inertia {what}: {values!r} is not {n} number{'s' * (n > 1)}") from None
     if len(entries) != n:
