@@ -29,6 +29,7 @@ SHARED = "BELLCRANK_TEST_CACHE"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shares", action="store_true", help="print how many examples of property tests compare")
+    parser.addoption("--costs", metavar="FILE", help="append the processor time of every test to a file")
     parser.addoption("--all", action="store_true", help="every case of large tables, not an everyday run's cover")
 
 
@@ -57,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", everyday.MARK)
     config.pluginmanager.register(properties.Counting(config.getoption("--shares")))
     config.pluginmanager.register(everyday.Everyday())
+    if config.getoption("--costs"):
+        config.pluginmanager.register(everyday.Costs(config.getoption("--costs")))
     config.pluginmanager.register(Limits())  # not as a hook of this file, which doctests in src would not call
 
 

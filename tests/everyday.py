@@ -8,14 +8,20 @@ how many an everyday run needs::
 
     @pytest.mark.everyday(6)
 
-Tests that are named on the command line are run whole.
+Tests that take more than two seconds of a processor by themselves are left to `--all` as well: `slow.txt` lists them,
+and ``pytest --costs FILE`` measures what every test takes. Published references, the agreement of all methods, pages
+and the tests of the architecture are not in the list, however long they take.
+
+Tests that are named on the command line are run whole, and slow ones of files that are named, too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +31,8 @@ MARK = "everyday(n): of a test with parameters, how many cases an everyday run t
 OFTEN = 2
 #: tests with fewer cases are run whole
 FEW = 8
+#: tests of more than two seconds, as "file::test"
+SLOW = Path(__file__).with_name("slow.txt")
 
 
 def place(item: pytest.Item) -> bytes:
@@ -52,6 +60,25 @@ def everyday(cases: Sequence[pytest.Item]) -> list[pytest.Item]:
     return list(cases) if len(cases) < FEW else cover(cases)
 
 
+def slow() -> set[str]:
+    """The tests that an everyday run leaves out."""
+    return set(SLOW.read_text(encoding="utf-8").splitlines())
+
+
+class Costs:
+    """The plugin that writes what every test takes: seconds of a processor, children included, a line a test."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        before = sum(os.times()[:4])
+        yield
+        with open(self._file, "a", encoding="utf-8") as lines:
+            lines.write(f"{sum(os.times()[:4]) - before:.2f}\t{item.nodeid}\n")
+
+
 class Everyday:
     """The plugin that leaves the other cases out."""
 
@@ -63,5 +90,8 @@ class Everyday:
         for item in items:
             tests[item.nodeid.partition("[")[0]].append(item)
         kept = {item.nodeid for cases in tests.values() for item in everyday(cases)}
+        if not any(argument.endswith(".py") for argument in config.args):
+            left = slow()
+            kept = {name for name in kept if name.removeprefix("tests/") not in left}
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
         items[:] = [item for item in items if item.nodeid in kept]

@@ -35,3 +35,11 @@ def test_few_cases_and_marks() -> None:
     some, same = ([c.name for c in everyday.everyday([case(str(i), mark=3) for i in order])]
                   for order in (range(10), reversed(range(10))))
     assert len(some) == 3 and some == same
+
+
+def test_slow_tests_exist() -> None:
+    """What was renamed would be run every day again, without a word."""
+    here = everyday.SLOW.parent
+    for name in everyday.slow():
+        file, _, test = name.partition("::")
+        assert f"def {test.partition('[')[0]}(" in (here / file).read_text(encoding="utf-8"), name
