@@ -22,7 +22,7 @@ class Screw(AxisJoint):
     nq = nu = 1
     speed_names = ("angle",)
 
-    def __init__(self, axis: str | Sequence[float] = "z", pitch: Number = 0.0) -> None:
+    def __init__(self, axis: str | Sequence[Number] = "z", pitch: Number = 0.0) -> None:
         super().__init__(axis)
         if not isinstance(pitch, Scalar):
             try:
