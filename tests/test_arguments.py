@@ -7,12 +7,14 @@ import inspect
 import pickle
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+import children
 from bellcrank.arguments import checked, must_be
 
 #: these import a large package that may be absent
@@ -128,17 +130,50 @@ def test_errors_that_are_nobodys_fault_stay_as_they_are() -> None:
     (lambda m, s, r: bc.analyze.drive(s, {"A": lambda t: t}, "x"), "times"),
     (lambda m, s, r: bc.analyze.branches(s, seed=-1), "seed must be a whole number, at least 0, got -1"),
     (lambda m, s, r: bc.analyze.base_parameters(s, samples=-1), "samples must be a whole number, at least 1"),
+    (lambda m, s, r: bc.analyze.coupler_curve(s, "A", "coupler", guess=np.tile(s.assemble().q, (3, 1))),
+     r"guess: needs one state to start from, got \(3,\) of them"),
+    (lambda m, s, r: bc.analyze.linearize(s, s.assemble(), tau=np.zeros((2, 3))), r"tau: needs the shape \(3,\), or"),
+    (lambda m, s, r: bc.analyze.modes(s, s.assemble(), tau=np.zeros((2, 3))), r"tau: needs the shape \(3,\), or that"),
+    (lambda m, s, r: bc.BeamSection.rectangle(0.1, 0.1, E=1.0, rho=1.0, nu=-1.0), "nu must be greater than -1"),
+    (lambda m, s, r: bc.to_sympy(s, "forward_dynamics", at="x"), "at= must be a state, or a finite array q"),
+    (lambda m, s, r: m.prescribe("A", int), "joint 'A': the motion law"),
+    (lambda m, s, r: s.simulate(s.assemble(), 1e-3, file="\0"), "cannot hold the character NUL"),
+    (lambda m, s, r: s.simulate(s.assemble(), 1e-3, sensitivities=np.array(["a", "b"])), "'a'"),
+    (lambda m, s, r: bc.joint_limit("A", lower=Fraction(1, 2), upper=0), "lower 0.5 is not below upper 0"),
     (lambda m, s, r: bc.compare(m, states=np.inf), "states must be a whole number"),
     (lambda m, s, r: r.kinematics("crank", point="tip"), "point"),
     (lambda m, s, r: r.kinematics("crank", point=1.0), "point"),
     (lambda m, s, r: r.plot(5), "plot: what must be text or a list of names, got 5"),
+    (lambda m, s, r: r.plot(phase=()), "plot: there is nothing to plot"),
     (lambda m, s, r: r.to_csv("x.csv", [1]), "to_csv: what must be text or a list of names"),
+    (lambda m, s, r: r.to_netcdf(b"x.nc"), "to_netcdf: path must be a path, an open file or None, got b'x.nc'"),
+    (lambda m, s, r: r.to_netcdf("a" * 3000), "a: cannot be written"),
+    (lambda m, s, r: bc.open_sweep(b"runs"), "open_sweep: path must be text or a path, got b'runs'"),
+    (lambda m, s, r: r.with_system("four_bar"), "a result: system must be a System or a KeptModel, got 'four_bar'"),
+    (lambda m, s, r: r.entries("A", "row"), "label must be 'coordinate' or 'speed', got 'row'"),
+    (lambda m, s, r: bc.Result(np.array(["a", "b"])), "Result: .*; runs and open_result make results"),
+    (lambda m, s, r: bc.Box(np.ones(3, complex)), r"Box: size must be .* of shape \(3,\), of type complex"),
+    (lambda m, s, r: bc.Prismatic(np.ones(3, complex)), "Prismatic: axis must be text or a list of numbers"),
+    (lambda m, s, r: bc.analyze.workspace(m), r"workspace: system needs a System; compile\(mechanism\) makes one"),
+    (lambda m, s, r: m.add_shape("crank", bc.Sphere(0.1), role=np.zeros(2)), "add_shape: role must be text"),
+    (lambda m, s, r: bc.papers.find([1]), r"find: name must be text, got \[1\]"),
+    (lambda m, s, r: bc.papers.PaperTable((), 3), "PaperTable: columns and rows must be lists"),
+    (lambda m, s, r: bc.examples.load({}), "load: name must be text, got {}"),
 ])
 def test_likely_mistakes(call: Callable[[bc.Mechanism, bc.System, bc.Result], object], said: str, linkage: bc.System
                          ) -> None:
     result = linkage.simulate(linkage.assemble(), 2e-3)
     with pytest.raises(bc.BellcrankError, match=said):
         call(bc.load("four_bar"), linkage, result)
+
+
+@pytest.mark.parametrize("made", [
+    lambda mass: bc.Inertia(mass, (0, 0, 0), mass), lambda mass: bc.Inertia(mass, (0, 0, 0), [mass] * 3),
+    lambda mass: bc.Inertia.rod(mass, (0, 0, 0), (1, 0.1, 0)), lambda mass: bc.Inertia.box(mass, (0.1, 0.2, 0.3)),
+    lambda mass: bc.Inertia.cylinder(mass, 0.1, 1.0), lambda mass: bc.Inertia.sphere(mass, 0.1)])
+def test_masses_may_be_numbers_of_numpy(made: Callable[[Any], bc.Inertia]) -> None:
+    """Numbers of half the size are no reason to compute with half the digits."""
+    assert made(np.float32(1.5)) == made(np.array(1.5)[()]) == made(1.5)
 
 
 def test_names_may_be_arrays() -> None:
@@ -188,15 +223,26 @@ HOSTILE = [None, True, -1, 10**30, 1e300, float("nan"), 1j, "", "x", "a" * 300, 
            np.datetime64("2020-01-01"), range(3), object(), int, lambda *a: None, lambda *a: "x", Ellipsis, slice(None)]
 
 
-@pytest.mark.parametrize("owner", ["Mechanism", "System", "analyze"])
+def test_imaginary_parts_are_not_dropped() -> None:
+    """By default NumPy only warns; these tests make errors of all warnings."""
+    said = children.run_code("""
+        import bellcrank as bc, numpy as np
+        try:
+            bc.Inertia(1.0, np.array([1j, 0, 0]), 1.0)
+        except bc.ModelError as error:
+            print(error)""").stdout
+    assert "is not 3 numbers" in said
+
+
+@pytest.mark.parametrize("owner", ["Mechanism", "System", "analyze", "math", "papers", "examples"])
 def test_hostile_arguments(owner: str, pendulum: bc.System) -> None:
     """Errors are ours, whatever comes; unknown and missing arguments are Python's."""
     choose = random.Random(f"hostile {owner}")
     left_out = {"replace_parts", "compare"}  # unchecked on purpose; slow
     mechanism, state = bc.load("pendulum"), pendulum.assemble()
-    thing: Any = {"Mechanism": mechanism, "System": pendulum, "analyze": bc.analyze}[owner]
+    thing: Any = {"Mechanism": mechanism, "System": pendulum}.get(owner) or getattr(bc, owner)
     known = {"system": pendulum, "mechanism": mechanism, "state": state, "q": state.q, "u": state.u, "udot": state.u}
-    for name in dir(thing):
+    for name in getattr(thing, "__all__", dir(thing)):
         if name.startswith("_") or name in left_out or not callable(getattr(thing, name)):
             continue
         for _ in range(6):

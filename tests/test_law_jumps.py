@@ -23,8 +23,11 @@ def thrust(q: Any, u: Any) -> Any:
 
 @cache
 def machine(kind: str = "joint", backend: str = "llvm") -> bc.System:
-    """A ball above a fan: a force along its joint, a wrench, or the rate of a state jumps at half a metre."""
+    """A ball above a fan: a force along its joint or a sum of joints, a wrench, or the rate of a state jumps at half a
+    metre."""
     m = drop(law=thrust if kind == "joint" else None)
+    if kind == "sum":
+        m.add_joint_force("law", {"slide": 1.0}, thrust)
     if kind == "wrench":
         m.add_wrench("fan", "ball", law=lambda at: (0.0, 0.0, thrust(at.position("ball").z, 0.0)))
     if kind == "state":
@@ -71,14 +74,14 @@ def test_events_beside_jumps() -> None:
 
 @pytest.mark.parametrize(("kind", "stepper", "options"), (
     ("joint", "rk4", {}), ("joint", "gauss", {"output": 0.5}), ("wrench", "rk8", {}), ("state", "rk4", {}),
-    ("joint", "rk4", {"batch": 2})))
+    ("joint", "rk4", {"batch": 2}), ("sum", "rk4", {})))
 def test_fixed_steps_say_that_a_law_jumps(kind: str, stepper: str, options: dict[str, Any]) -> None:
     size = 2 if kind == "state" else 1
     q, u = np.eye(size)[0], np.zeros(size)
     if options.pop("batch", 0):
         q, u = np.stack([q, 2.0 * q]), np.stack([u, u])
     result, text = told(machine(kind), (q, u), 0.5, stepper=stepper, **options)
-    name = {"joint": "law", "wrench": "fan", "state": "heat"}[kind]
+    name = {"joint": "law", "sum": "law", "wrench": "fan", "state": "heat"}[kind]
     assert len(text) == 1 and f"the law of '{name}' jumps at t = 0.319" in text[0] and "dop853" in text[0]
     assert text[0].endswith(result.attrs["warnings"])
 

@@ -115,6 +115,25 @@ def test_in_compiled_laws_and_files(tmp_path: Any) -> None:
             assert abs(system.forward_dynamics([q], [u])[0] - wanted) < 1e-13 * abs(wanted) + 1e-13
 
 
+@pytest.mark.parametrize("name", [name for name in fn.__all__ if name != "pi"])
+@pytest.mark.parametrize("nonsense", [None, {"A": 1.0}, object(), [None, 1.0]])
+def test_arguments_that_are_not_numbers(name: str, nonsense: Any) -> None:
+    function = getattr(fn, name)
+    count = function.__code__.co_argcount
+    with pytest.raises(bc.ModelError, match=rf"bellcrank\.math\.{name}: an argument must be .*, got "):
+        function(*[nonsense] * count)
+
+
+@pytest.mark.parametrize(("call", "said"), [
+    (lambda: fn.sqrt(-1.0), r"sqrt\(-1.0\) has no value"), (lambda: fn.log(0), r"log\(0\) has no value"),
+    (lambda: fn.acos(2.0), r"acos\(2.0\) has no value"), (lambda: fn.exp(1e3), r"exp\(1000.0\) has no value"),
+    (lambda: fn.hypot(np.ones(3), np.ones(4)), r"hypot\(array of shape \(3,\), array of shape \(4,\)\) has no value"),
+])
+def test_numbers_without_a_value(call: Callable[[], Any], said: str) -> None:
+    with pytest.raises(bc.ModelError, match=rf"bellcrank\.math\.{said}"):
+        call()
+
+
 def test_the_value_of_one_state_is_no_constant() -> None:
     """A zero of type float64 belongs to a state: nothing may be left out for it, and it follows NumPy's rules."""
     zero = np.float64(0.0)

@@ -141,3 +141,9 @@ def test_speeds_that_cannot_be_independent_are_told() -> None:
     system = bc.compile(m, independent=["A0", "B0"], backend="numpy")
     with pytest.warns(bc.BellcrankWarning, match=r"B0.angle cannot be independent.*A0.angle, .1.angle are independent"):
         assert "A0.angle" in system.reduced(system.assemble(q={"A0": 0.5, "A1": 0.7})).speeds
+
+
+def test_speeds_that_overflow_are_refused_without_warnings() -> None:
+    system = bc.compile(bc.load("four_bar"), backend="numpy")
+    with pytest.raises(bc.SingularError, match="accelerations of 'four-bar' has no finite result"):
+        system.reduced(system.assemble(q={"A": 0.5}).q, np.full(3, 1e200))

@@ -283,6 +283,19 @@ def test_forces_of_rollouts_by_name() -> None:
         one.step({"A": np.array([1.0, 2.0])})
 
 
+def test_rollouts_refuse_nonsense() -> None:
+    pendulums = bc.rollout(bc.compile(bc.load("pendulum")), (np.ones((3, 1)), np.zeros((3, 1))), step=1e-3)
+    for which in ({}, "x", 3, 10**30, [0.5], [True]):
+        with pytest.raises(bc.StateError, match="which must be numbers of states, 0 to 2, or a mask of 3"):
+            pendulums.reset(which, ([0.1], [0.0]))
+    for state in (3, {}, ([0.1],), ([0.1, 0.2], [0.0]), (np.zeros((3, 1)), [0.0]), ("x", "y")):
+        with pytest.raises(bc.StateError, match=r"rollout\.reset: "):
+            pendulums.reset([0, 1], state)
+    for tau in ("x", int, [1j], [1.0, 2.0]):
+        with pytest.raises(bc.StateError, match="rollout: tau"):
+            pendulums.step(tau)
+
+
 def test_rollouts_are_reset_to_the_time_they_have() -> None:
     """A joint that is prescribed is where it is by then."""
     m = bc.Mechanism("lift")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.arrays import Floats
-from bellcrank.mechanism.machine_sizes import coordinate_sizes, speed_sizes
-from scaled_machines import scaled
+from scaled_machines import scaled, scaled_by
 
 #: powers of two: micrometres, millimetres, kilometres and more
 LENGTHS = (2.0**-20, 2.0**-10, 2.0**10, 2.0**20)
@@ -45,12 +45,11 @@ MACHINES: dict[str, Callable[[], bc.Mechanism]] = {
 class Sized:
     """A machine of some size, and what its numbers are measured by."""
 
-    def __init__(self, name: str, length: float, backend: str = "numpy") -> None:
+    def __init__(self, name: str, length: float, backend: str = "numpy", **options: Any) -> None:
         self.length = length
-        self.system = bc.compile(scaled(MACHINES[name](), length), backend=backend)
-        records = self.system.model.configuration.records
-        self.places = np.concatenate([coordinate_sizes(r.joint, length) for r in records if r.joint.nq])
-        self.speeds = np.concatenate([speed_sizes(r.joint, length) for r in records if r.joint.nu])
+        mechanism = MACHINES[name]()
+        self.system = bc.compile(scaled(mechanism, length), backend=backend, **options)
+        self.places, self.speeds = scaled_by(self.system, mechanism, length)
 
     def state(self) -> bc.State:
         """Some closed state that moves."""
@@ -78,6 +77,18 @@ def unscaled(name: str, what: str) -> list[Floats]:
 def test_dynamics_of_any_size(name: str, length: float) -> None:
     for found, wanted in zip(Sized(name, length).dynamics(), unscaled(name, "dynamics"), strict=True):
         assert np.abs(found - wanted).max(initial=0.0) <= 1e-12 * (1.0 + np.abs(wanted).max(initial=0.0))
+
+
+@pytest.mark.everyday(4)
+@pytest.mark.parametrize(("name", "method"), (("stewart", "complement"), *product(("delta", "slider_crank"), (
+    "reduction", "kane", "recursive", "operator", "divide", "momenta"))))
+def test_methods_of_any_size(name: str, method: str) -> None:
+    """Lengths and angles are pivots side by side, whatever the method."""
+    wanted = Sized(name, 1.0, method=method)
+    for length in (2.0**-20, 2.0**20):
+        at = Sized(name, length, method=method)
+        udot = [x.system.forward_dynamics(x.state()) / x.speeds for x in (at, wanted)]
+        assert np.abs(udot[0] - udot[1]).max() <= 1e-12 * (1.0 + np.abs(udot[1]).max())
 
 
 def runs(at: Sized) -> dict[str, Any]:

@@ -74,13 +74,16 @@ def _explain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     """Raise an error of ours if an argument does not fit the signature."""
     if isinstance(error, BellcrankError):
         return
-    signature = inspect.signature(function)
+    signature, called = inspect.signature(function), _called(function, args)
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as unfit:  # an unknown or missing argument, of which Python says all
+        system = kwargs.get("system", args[0] if args else None)
+        if "system" in signature.parameters and _is("Mechanism")(system):  # the first thing to mend
+            must_be(f"{called}: system", "System", system)
         if isinstance(error, TypeError):
             return
-        raise TypeError(f"{_called(function)}: {unfit}") from error
+        raise TypeError(f"{called}: {unfit}") from error
     first = sorted(bound.arguments.items(), key=lambda item: str(signature.parameters[item[0]].annotation) != "System")
     for name, value in first:
         parameter = signature.parameters[name]
@@ -89,20 +92,19 @@ def _explain(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         several = parameter.kind is parameter.VAR_POSITIONAL or parameter.kind is parameter.VAR_KEYWORD
         for one in (value,) if not several else value.values() if isinstance(value, dict) else value:
             try:
-                must_be(f"{_called(function)}: {name}", str(parameter.annotation), one)
+                must_be(f"{called}: {name}", str(parameter.annotation), one)
             except BellcrankError as found:
                 raise found from error
-            size = abs(float(one)) if isinstance(one, Real) else 1.0
+            size = abs(float(one)) if _tried(_number, one) else 1.0
             if isinstance(error, ArithmeticError) and not 1.0 / _HUGE < size < _HUGE and size:
-                raise ModelError(f"{_called(function)}: {name}: {one:g} cannot be computed with; check its unit"
-                                 ) from error
+                raise ModelError(f"{called}: {name}: {one:g} cannot be computed with; check its unit") from error
 
 
-def _called(function: Callable[..., Any]) -> str:
+def _called(function: Callable[..., Any], args: tuple[Any, ...]) -> str:
     """How a user calls it: a constructor by its class, what belongs to a class by both names, a method by its own."""
     owner, _, name = function.__qualname__.rpartition(".")
     first = next(iter(inspect.signature(function).parameters), "")
-    return owner if name == "__init__" else name if first == "self" or not owner else f"{owner}.{name}"
+    return type(args[0]).__name__ if name == "__init__" else name if first == "self" or not owner else f"{owner}.{name}"
 
 
 def _tried(fits: Callable[[Any], bool], value: Any) -> bool:
@@ -116,7 +118,9 @@ def _shown(value: Any) -> str:
     """A value in a message, short."""
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
-        return f"{type(value).__name__} of shape {shape}"
+        dtype = getattr(value, "dtype", None)
+        said = "" if getattr(dtype, "kind", "f") in "fiub" else f", of type {dtype}"
+        return f"{type(value).__name__} of shape {shape}{said}"
     try:
         text = repr(value)
     except Exception:
@@ -188,7 +192,7 @@ def _numbers(value: Any) -> bool:
 
 
 def _path(value: Any) -> bool:
-    return bool(os.fspath(value)) or True
+    return isinstance(os.fspath(value), str)
 
 
 _ANYTHING: _Kind = (lambda value: True), "anything"
@@ -198,7 +202,7 @@ _KINDS: dict[str, _Kind] = {
     "int": (lambda value: isinstance(value.__index__(), int) and not isinstance(value, bool)
             and not getattr(value, "ndim", 0) and abs(int(value)) < 2**63, "a whole number"),
     "float": (_number, "a number"),
-    "Number": (lambda value: _is("Scalar")(value) or _number(value), "a number or a parameter"),
+    "Number": (lambda value: _is("Scalar")(value) or _is("Jet")(value) or _number(value), "a number or a parameter"),
     "str": (lambda value: isinstance(value, str), "text"),
     "ArrayLike": (_numbers, "numbers"), "Floats": (_numbers, "numbers"), "Array": (_numbers, "numbers"),
     "Machine": (_is("Machine"), "a System"),
@@ -207,7 +211,8 @@ _KINDS: dict[str, _Kind] = {
 }
 _CLASSES = ("System", "Mechanism", "Pose", "Inertia", "Joint", "Body", "Table", "State", "Event", "Result",
             "FlexibleBody", "BeamSection", "SectionPoint", "PlacedShape", "Connection", "Carrier", "Generator",
-            "Dataset", "RigidInertia", "Kernels", "LoopPlans", "Setup")
+            "Dataset", "RigidInertia", "Kernels", "KeptModel", "LoopPlans", "Paper", "PaperItem", "Setup", "Change",
+            "Plane", "DrawnSamples", "ShapeIntegrals", "Stiffening", "StressModes")
 _ALIASES = {
     "Forces": "Mapping[str, ArrayLike] | ArrayLike", "Wrenches": "Mapping[str, ArrayLike] | ArrayLike | None",
     "Values": "Mapping[str, ArrayLike] | ArrayLike | None",
@@ -217,4 +222,5 @@ _ALIASES = {
     "Matrix": "Callable | ArrayLike", "Column": "Callable | ArrayLike",
     "Outputs": "Sequence[str] | Mapping[str, Callable] | Callable | None",
     "Interfaces": "Mapping[str, Sequence[int] | Callable]", "TracePoint": "str | tuple[str, Sequence[float]]",
+    "Role": "str",
 }

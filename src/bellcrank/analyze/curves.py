@@ -291,4 +291,7 @@ def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, p
 
 def _start(system: System, guess: Guess, held: Mapping[str, float], t: float) -> Floats:
     """A closed position near the guess, which is where to start, with a coordinate held."""
-    return system.assemble(q=held, guess=guess, t=t).q
+    q = system.assemble(q=held, guess=guess, t=t).q
+    if q.ndim != 1:
+        raise StateError(f"guess: needs one state to start from, got {q.shape[:-1]} of them")
+    return q

@@ -179,15 +179,14 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     names = _coordinate_names(system, each, coordinates)
     kept = KeptJoints.of(system, tau, _cut_outputs(system, outputs), names)
     machine = system if kept is None else kept.wide
-    forces, wanted = force_arrays(machine, tau), driven_entries(machine, names, "linearize")
+    forces, wanted = force_arrays(machine, tau, each.shape), driven_entries(machine, names, "linearize")
     if each.size:  # which of them are independent is for all states alike
         first: State = each.item(0) if kept is None else kept.widened(each.item(0))
         wanted = list(Chart.at(machine, first.q, first.t, wanted=wanted).placed)
     if not each.ndim:
         return without_integrals(model_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
-    every = np.broadcast_to(forces, (*each.shape, machine.nu))
     return StateBatch.of(each.shape, lambda index: without_integrals(model_about(
-        system, kept, each[index], every[index], inputs, outputs, wanted, wrenches, each.size)))
+        system, kept, each[index], forces[index], inputs, outputs, wanted, wrenches, each.size)))
 
 
 def _coordinate_names(system: System, each: npt.NDArray[np.object_], given: Sequence[str] | None) -> Sequence[str]:

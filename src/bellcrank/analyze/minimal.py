@@ -324,14 +324,20 @@ def with_laws(system: System, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[F
     return assembly.with_laws(system.plans, q, u, t)
 
 
-def force_arrays(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None) -> Floats:
-    """Joint forces (..., nu) from an array or from {joint: value}; zero if not given."""
+def force_arrays(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLike | None,
+                 states: tuple[int, ...] | None = None) -> Floats:
+    """Joint forces (..., nu) from an array or from {joint: value}; zero if not given. With the batch axes of `states`,
+    if these are given."""
     if tau is None:
-        return np.zeros(system.nu)
+        return np.zeros((*(states or ()), system.nu))
     out = flat("tau", system.model.configuration.forces(tau), system.nu, "one for every speed")
     if not np.isfinite(out).all():
         raise StateError(f"tau: needs {system.nu} finite numbers, got shape {out.shape}")
-    return out.copy()
+    try:
+        return (out if states is None else np.broadcast_to(out, (*states, system.nu))).copy()
+    except ValueError:
+        raise StateError(f"tau: needs the shape {(*(states or ()), system.nu)}, or that of one state, got {out.shape}"
+                         ) from None
 
 
 def closed_states(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: npt.ArrayLike | None, what: str

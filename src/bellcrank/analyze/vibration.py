@@ -105,7 +105,7 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
         names = independent_names(system, one)
         kept = KeptJoints.of(system, tau, names)
         machine = system if kept is None else kept.wide
-        forces = np.broadcast_to(force_arrays(machine, tau), (*each.shape, machine.nu))[index]
+        forces = force_arrays(machine, tau, each.shape)[index]
         return _modes_of(model_about(system, kept, one, forces, (), (), driven_entries(machine, names, "modes"),
                                      wrenches, each.size), system, damped)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.examples import chains, ladders, legged, linkages, paradoxical, parallel, robots, vehicles
 from bellcrank.mechanism.mechanism import Mechanism
@@ -40,6 +41,7 @@ def names() -> list[str]:
     return sorted(_MAKERS)
 
 
+@checked
 def load(name: str, **options: Any) -> Mechanism:
     """A fresh copy of a built-in machine; options are those of its maker, such as a number of cells.
 

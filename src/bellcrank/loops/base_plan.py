@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.loops.common_base import GROUND, NOTHING, loops_on_bases
-from bellcrank.loops.constraint_kinematics import ClosureArrays, LoopKinematics
+from bellcrank.loops.constraint_kinematics import LoopKinematics
 from bellcrank.loops.plan import GroupDraft, LoopPlan, Pivoting, Planner
 
 __all__ = ["make_base_plan"]
@@ -113,18 +113,26 @@ class BasePlanner(Planner):
         self.known = {body: motions for body, motions in self.known.items() if self.owner[body] < into}
         return into
 
-    # -- motions of virtual bodies --------------------------------------------------------------
+    # -- motions of virtual bodies: lengths are shares of the machine's, speeds and rows are measured by their sizes
+    @cached_property
+    def _units(self) -> Floats:
+        return np.repeat([1.0, self.tree.length], 3)
+
     @cached_property
     def _screws(self) -> Floats:
-        return self.loops.run("world_columns", {"q": self.q}, self.t).reshape(self.tree.nu, 6)
+        columns = self.loops.run("world_columns", {"q": self.q}, self.t).reshape(self.tree.nu, 6)
+        return np.asarray(columns * self.tree.speed_sizes[:, None] / self._units)
 
     @cached_property
     def _origins(self) -> Floats:
-        return self.loops.poses(self.q, self.t)[1]
+        return self.loops.poses(self.q, self.t)[1] / self.tree.length
 
     @cached_property
-    def _covectors(self) -> ClosureArrays:
-        return self.loops.rows(self.q, None, self.t)
+    def _covectors(self) -> tuple[Floats, Floats]:
+        """Of the closures' first and second sides, (rows, 6)."""
+        rows = self.loops.rows(self.q, None, self.t)
+        scale = self._units / self.loops.row_sizes[:self.loops.m_closures, None]
+        return rows.first * scale, rows.second * scale
 
     def _toward(self, draft: BaseDraft) -> Floats:
         """What a group's rows make of its virtual body's motion about that body's origin, (rows, 6)."""
@@ -133,7 +141,7 @@ class BasePlanner(Planner):
         out = np.zeros((len(rows), 6))
         for k in sorted(set(of.tolist())):
             c, some = self.tree.closures[k], of == k
-            for end, covectors in ((c.first, self._covectors.first), (c.second, self._covectors.second)):
+            for end, covectors in zip((c.first, c.second), self._covectors, strict=True):
                 link = end
                 while link in mine:
                     link = self.parent[link]

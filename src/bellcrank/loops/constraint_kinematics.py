@@ -311,6 +311,7 @@ class LoopKinematics:
             sides.append(Side(_vector(point), _vector(arm), x, y, z, omega, rate))
         return sides
 
+    @np.errstate(over="ignore", invalid="ignore")  # speeds that overflow: the kernels say so
     def rows(self, q: npt.ArrayLike, u: npt.ArrayLike | None = None, t: npt.ArrayLike = 0.0,
              poses: tuple[Floats, Floats] | None = None, turned: Mapping[int, Floats] = MappingProxyType({})
              ) -> ClosureArrays:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics
-from bellcrank.loops.plan import NOTHING, redundant_rows
+from bellcrank.loops.plan import NOTHING, pivots_above
 from bellcrank.loops.tolerances import AGREE, CLOSED, MOVED
 
 __all__ = ["Drawing", "check_drawing", "drawing_text", "off"]
@@ -40,17 +40,21 @@ def check_drawing(close: Closer, q: Floats, t: float, held: npt.NDArray[np.bool_
     """Which constraints to drop, near a position that closes to within the tolerance; None if there are none.
 
     `close` knows all constraints. Positions some way off are closed by the constraints kept alone; those dropped must
-    stay within the tolerance there.
+    stay within the tolerance there. Constraints that are redundant to rounding at a general position that closes to
+    rounding agree everywhere.
     """
     target = Target(held, 1.0 / usual)
     general = _general(close, q, t, target, usual, tolerance)
+    strict = pivots_above(close.loops, general, t, NOTHING)
+    if general is not q and off(close, general, t) <= AGREE and strict.smallest > max(_PIVOTS) * tolerance:
+        return None
     for part in _PIVOTS:
-        redundant = redundant_rows(close.loops, general, t, part * tolerance)
+        redundant = list(pivots_above(close.loops, general, t, part * tolerance).redundant)
         if not redundant:
             break
         used = np.ones(close.loops.m, dtype=bool)
         used[redundant] = False
-        if set(redundant) > set(redundant_rows(close.loops, general, t, NOTHING)):
+        if set(redundant) > set(strict.redundant):
             _keep_weak(close, used, q, t, target, usual)
         error = _disagreement(close, used, general, t, target, usual, tolerance)
         if error <= tolerance:
@@ -75,7 +79,7 @@ def _keep_weak(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: float, 
         nothing = MOVED * without.max(initial=0.0)
         if not ((with_all <= nothing) & (without > nothing)).any():
             used[rows] = True
-            used[redundant_rows(own.loops, there, t, NOTHING)] = False
+            used[list(pivots_above(own.loops, there, t, NOTHING).redundant)] = False
 
 
 def _general(close: Closer, q: Floats, t: float, target: Target, usual: Floats, tolerance: float) -> Floats:
@@ -97,9 +101,11 @@ def _ways(close: Closer, q: Floats, t: float, target: Target, usual: Floats, ran
 def _wish(loops: LoopKinematics, q: Floats, t: float, target: Target, usual: Floats, rank: float, seed: int) -> Floats:
     """A random motion that the loops allow, by ordinary changes of all speeds."""
     nu = loops.tree.nu
-    wish, still = (project(loops, q, u, target, t, rank)[0] for u in (
-        np.where(target.held, 0.0, np.random.default_rng(seed).normal(size=nu) * usual), np.zeros(nu)))
-    return np.asarray((wish - still) / usual)  # what laws of time cause is no freedom
+    wish = np.where(target.held, 0.0, np.random.default_rng(seed).normal(size=nu) * usual)
+    wish = project(loops, q, wish, target, t, rank)[0]
+    if loops.tree.rheonomic:  # motion caused by laws of time is not a freedom
+        wish = wish - project(loops, q, np.zeros(nu), target, t, rank)[0]
+    return np.asarray(wish / usual)
 
 
 def _disagreement(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: float, target: Target, usual: Floats,

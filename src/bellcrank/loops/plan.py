@@ -23,7 +23,7 @@ from bellcrank.arrays import Floats
 from bellcrank.loops.constraint_kinematics import LoopKinematics
 from bellcrank.loops.loop_paths import common_ancestor
 
-__all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan", "redundant_rows"]
+__all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan", "pivots_above"]
 
 #: a pivot smaller than this, relative to its row, is none
 NOTHING = 1e-7
@@ -329,11 +329,11 @@ def make_plan(loops: LoopKinematics, q: Floats, t: float = 0.0, prefer: npt.Arra
     return Planner(loops, entries, wanted).plan()
 
 
-def redundant_rows(loops: LoopKinematics, q: Floats, t: float, nothing: float) -> list[int]:
-    """Constraints that follow from the others at q if `nothing`, as a share of the machine's length or in radians per
-    radian, is zero."""
+def pivots_above(loops: LoopKinematics, q: Floats, t: float, nothing: float) -> LoopPlan:
+    """A plan at q for which pivots below `nothing`, as a share of the machine's length or in radians per radian, are
+    zero: its redundant constraints follow from the others."""
     entries = loops.linearized(q, t)[1]
-    return list(Planner(loops, entries, np.zeros(loops.tree.nu, dtype=bool), nothing, 1.0).plan().redundant)
+    return Planner(loops, entries, np.zeros(loops.tree.nu, dtype=bool), nothing, 1.0).plan()
 
 
 class Pivoting:

@@ -26,6 +26,8 @@ _ENOUGH = 1e-3
 _FAR = 0.7
 #: damping, relative to the largest singular value squared
 _DAMPING = 1e-6
+#: nothing is gained where a constraint changes by more for an ordinary change of a coordinate
+_HUGE = 1e100
 
 
 def turned_towards(close: Closer, q: Floats, target: Target, t: float) -> Floats | None:
@@ -36,7 +38,7 @@ def turned_towards(close: Closer, q: Floats, target: Target, t: float) -> Floats
         value, jacobian, angle = _errors(close, q, t)
         if not iteration and angle < _FAR:
             return None
-        if not (np.isfinite(value).all() and np.isfinite(jacobian).all()) or not len(free):
+        if not (np.isfinite(value).all() and np.abs(jacobian).max(initial=0.0) < _HUGE) or not len(free):
             return None
         solved = factors(jacobian[:, free] * scale)
         step = np.zeros(len(target.held))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from bellcrank.errors import ModelError
+from bellcrank.loops.constraint_sizes import row_sizes
 from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.group_shape import (
@@ -41,7 +42,7 @@ def base_shapes_of(tree: Tree) -> list[Local]:
         if group.parent >= 0:
             children[group.parent].append(group)
     starts = [0, *accumulate(c.rows for c in tree.closures)]
-    members = [_members(group) for group in plan.groups]
+    members, units = [_members(group) for group in plan.groups], row_sizes(tree)
     ports = [Ports(tuple(sorted({members[g][c.reference] for c in some if c.reference})), ())
              for g, some in enumerate(children)]
     hosts = [tuple(sorted({members[g][c.virtual] for c in some if c.virtual >= 0})) for g, some in enumerate(children)]
@@ -55,7 +56,9 @@ def base_shapes_of(tree: Tree) -> list[Local]:
             host_slot = hosts[group.parent].index(up[group.virtual]) if group.virtual >= 0 else -1
         shape = _shape(tree, group, members[g], starts, bool(hosts[g]))
         full = GroupShape(**{**shape.__dict__, "ports": ports[g], "above": above, "body_slot": body_slot,
-                             "hosts": hosts[g], "host_slot": host_slot})
+                             "hosts": hosts[g], "host_slot": host_slot,
+                             "row_units": tuple(units[list(group.rows)].tolist()),
+                             "speed_units": tuple(tree.speed_sizes[list(group.dependent)].tolist())})
         out.append(Local(full, group.links, group.closures, ()))
     return out
 

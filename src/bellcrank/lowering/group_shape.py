@@ -92,6 +92,9 @@ class GroupShape:
     host_slot: int = -1
     #: member, column and local speed of what moves nodes of flexible bodies
     shared: tuple[tuple[int, int, int], ...] = ()
+    #: what constraints and dependent speeds are measured by, where several are compared; see `base_shapes`
+    row_units: tuple[float, ...] = ()
+    speed_units: tuple[float, ...] = ()
 
     @property
     def numbers(self) -> dict[tuple[int, int], int]:

@@ -14,7 +14,7 @@ from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 
 __all__ = ["HUGE", "LAW_ADVICE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "no_parameters",
-           "number", "triple", "try_force", "try_law", "try_motion", "try_potential"]
+           "number", "plain", "triple", "try_force", "try_law", "try_motion", "try_potential"]
 
 _Part = TypeVar("_Part")
 
@@ -66,12 +66,19 @@ def bounded(what: str, *values: object) -> None:
                              "its unit")
 
 
+def plain(value: Any) -> float:
+    """A number as a float; of complex ones NumPy would drop the imaginary part."""
+    if isinstance(value, complex):
+        raise TypeError(f"{value!r} is complex")
+    return float(value)
+
+
 def number(what: str, label: str, value: Number, least: float | None = None, *, above: bool = False) -> Number:
     """A finite float or a parameter; plain numbers must be at least `least`, or `above` it."""
     if isinstance(value, Scalar):
         return value
     try:
-        value = float(value)
+        value = plain(value)
     except OverflowError:
         raise ModelError(f"{what}: {label} is above {HUGE:g}, which cannot be computed with; check its unit") from None
     except (TypeError, ValueError):
@@ -97,7 +104,7 @@ def no_parameters(what: str, *values: Any) -> None:
 def triple(values: Sequence[Number], what: str, functions: bool = False) -> tuple[Number, ...]:
     """Three finite numbers or parameters, or functions of time."""
     try:
-        entries = tuple(v if isinstance(v, Scalar) or (functions and callable(v)) else float(v) for v in values)
+        entries = tuple(v if isinstance(v, Scalar) or (functions and callable(v)) else plain(v) for v in values)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{what}: {values!r} is not three numbers") from None
     if len(entries) != 3:

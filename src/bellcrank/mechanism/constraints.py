@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import law_or_number
 from bellcrank.mechanism.constraint_rows import Row, Side, distance, perpendicular, within
@@ -45,6 +46,7 @@ class Distance:
 
     condition_names = ("length",)
 
+    @checked
     def __init__(self, length: Number | Law) -> None:
         self.length = law_or_number("Distance: the length", length)
         if isinstance(self.length, float) and not self.length > 0.0:
@@ -69,6 +71,7 @@ class PointOnLine:
     condition_names = ("along x", "along y")
     directions = ("axis",)
 
+    @checked
     def __init__(self, axis: str | Sequence[Number] = "z") -> None:
         self.axis = unit_vector(axis, "PointOnLine axis")
 
@@ -97,6 +100,7 @@ class PointOnPlane:
     condition_names = ("height",)
     directions = ("normal",)
 
+    @checked
     def __init__(self, normal: str | Sequence[Number] = "z", offset: Number | Law = 0.0) -> None:
         self.normal = unit_vector(normal, "PointOnPlane normal")
         self.offset = law_or_number("PointOnPlane: the offset", offset)
@@ -138,6 +142,7 @@ class Angle:
     condition_names = ("angle",)
     directions = ("axis", "child_axis")
 
+    @checked
     def __init__(self, angle: Number | Law = np.pi / 2, axis: str | Sequence[Number] = "z",
                  child_axis: str | Sequence[Number] = "z") -> None:
         self.angle = law_or_number("Angle: the angle", angle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import number
+from bellcrank.mechanism.checks import number, plain
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 
@@ -62,6 +63,7 @@ class Inertia:
         start, end = _numbers(start, 3, "of a rod: start"), _numbers(end, 3, "of a rod: end")
         middle = [0.5 * (a + b) for a, b in zip(start, end, strict=True)]
         x, y, z = (b - a for a, b in zip(start, end, strict=True))
+        (mass,) = _numbers([mass], 1, "mass")
         k = mass / 12.0
         return Inertia(mass, middle, [[k * (y * y + z * z), -k * x * y, -k * x * z],
                                       [-k * x * y, k * (x * x + z * z), -k * y * z],
@@ -71,6 +73,7 @@ class Inertia:
     def box(mass: Number, size: Sequence[Number], center: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A uniform block with its edges along the body axes."""
         x, y, z = (number("Inertia.box", "size", v, 0.0) for v in _numbers(size, 3, "of a box: size"))
+        (mass,) = _numbers([mass], 1, "mass")
         k = mass / 12.0
         return Inertia(mass, center, [k * (y * y + z * z), k * (x * x + z * z), k * (x * x + y * y)])
 
@@ -82,6 +85,7 @@ class Inertia:
             raise ModelError(f"Inertia.cylinder: axis {axis!r} must be 'x', 'y' or 'z'; turn others with transformed()")
         radius, length = (number("Inertia.cylinder", label, value, 0.0)
                           for label, value in (("radius", radius), ("length", length)))
+        (mass,) = _numbers([mass], 1, "mass")
         along, across = mass * radius * radius / 2.0, mass * (3.0 * radius * radius + length * length) / 12.0
         return Inertia(mass, center, [along if a == axis else across for a in "xyz"])
 
@@ -89,6 +93,7 @@ class Inertia:
     def sphere(mass: Number, radius: Number, center: Sequence[Number] = (0.0, 0.0, 0.0)) -> Inertia:
         """A solid ball."""
         radius = number("Inertia.sphere", "radius", radius, 0.0)
+        (mass,) = _numbers([mass], 1, "mass")
         return Inertia(mass, center, 0.4 * mass * radius * radius)
 
     def combined(self, *others: Inertia) -> Inertia:
@@ -159,7 +164,7 @@ class Inertia:
 
 def _numbers(values: Sequence[Number], n: int, what: str) -> tuple[Number, ...]:
     try:
-        entries = tuple(v if isinstance(v, Scalar) else float(v) + 0.0 for v in values)
+        entries = tuple(v if isinstance(v, Scalar) else plain(v) + 0.0 for v in values)
     except (TypeError, ValueError):
         raise ModelError(f"Inertia {what}: {values!r} is not {n} number{'s' * (n > 1)}") from None
     if len(entries) != n:
@@ -173,7 +178,7 @@ def _numbers(values: Sequence[Number], n: int, what: str) -> tuple[Number, ...]:
 def _six(value: Number | Sequence[Number] | Sequence[Sequence[Number]] | npt.ArrayLike) -> tuple[Number, ...]:
     if isinstance(value, Symmetric3):
         return _numbers(value, 6, "inertia")
-    if isinstance(value, (Scalar, int, float)):
+    if isinstance(value, (Scalar, Real)):
         return _numbers([value, 0.0, 0.0, value, 0.0, value], 6, "inertia")
     try:
         rows = value.tolist() if isinstance(value, np.ndarray) else list(value)  # type: ignore[arg-type]
@@ -183,7 +188,7 @@ def _six(value: Number | Sequence[Number] | Sequence[Sequence[Number]] | npt.Arr
         return _numbers([rows, 0.0, 0.0, rows, 0.0, rows], 6, "inertia")
     if len(rows) != 3:
         raise ModelError("Inertia inertia: needs a 3x3 matrix, three principal moments or one number")
-    if all(isinstance(r, (Scalar, int, float)) for r in rows):
+    if all(isinstance(r, (Scalar, Real)) for r in rows):
         return _numbers([rows[0], 0.0, 0.0, rows[1], 0.0, rows[2]], 6, "inertia")
     if any(len(r) != 3 for r in rows):
         raise ModelError("Inertia inertia: needs a 3x3 matrix, three principal moments or one number")

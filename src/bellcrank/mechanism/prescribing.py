@@ -18,7 +18,7 @@ def prescribed_by(record: Connection, law: Any, coordinate: int | str | None) ->
     where, kind = f"joint {record.name!r}", record.joint
     if not callable(law):
         law = _constant(record, law, coordinate)
-    elif len(inspect.signature(law).parameters) < 1:
+    elif not _takes_an_argument(law):
         raise ModelError(f"{where}: a motion law takes the time as its argument")
     if kind.nu == 0:
         raise ModelError(f"{where}: a {type(kind).__name__} has no coordinate to prescribe")
@@ -31,6 +31,13 @@ def prescribed_by(record: Connection, law: Any, coordinate: int | str | None) ->
         made = Prescribed(_laws(record, law, coordinate))
     try_motion(f"{where}: the motion law", law, kind.nq if coordinate is None else 1)
     return made
+
+
+def _takes_an_argument(law: Any) -> bool:
+    try:
+        return len(inspect.signature(law).parameters) > 0
+    except (TypeError, ValueError):  # it does not say
+        return True
 
 
 def _constant(record: Connection, given: Any, coordinate: int | str | None) -> Fixed:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number
 from bellcrank.mechanism.constraint_rows import Row, Side, slipless, within
@@ -58,6 +59,7 @@ class RollingBall:
     nonholonomic = 2
     directions = ("normal",)
 
+    @checked
     def __init__(self, radius: Number, normal: str | Sequence[Number] = "z") -> None:
         self.radius = _radius("RollingBall", radius)
         self.normal = unit_vector(normal, "RollingBall normal")
@@ -91,6 +93,7 @@ class RollingDisk:
     nonholonomic = 2
     directions = ("normal", "axis")
 
+    @checked
     def __init__(self, radius: Number, normal: str | Sequence[Number] = "z", axis: str | Sequence[Number] = "y"
                  ) -> None:
         self.radius = _radius("RollingDisk", radius)
@@ -134,6 +137,7 @@ class KnifeEdge:
     directions = ("across",)
     nonholonomic = 1
 
+    @checked
     def __init__(self, across: str | Sequence[Number] = "y") -> None:
         self.across = unit_vector(across, "KnifeEdge across")
 

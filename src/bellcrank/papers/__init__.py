@@ -22,6 +22,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError, hint
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PaperTable
 
@@ -53,6 +54,7 @@ def sources() -> tuple[Paper, ...]:
     return tuple(_module(name).SOURCE for name in _MODULES)
 
 
+@checked
 def items_of(source: Paper) -> tuple[PaperItem, ...]:
     """The items of a paper, in its order."""
     return tuple(_module(source.key).ITEMS)
@@ -67,6 +69,7 @@ def names() -> tuple[str, ...]:
     return tuple(item.name for source in sources() for item in items_of(source))
 
 
+@checked
 def find(name: str) -> PaperItem:
     """An item by its name; a name that is none is refused with the list of those there are."""
     known = {item.name: item for source in sources() for item in items_of(source)}
@@ -75,11 +78,13 @@ def find(name: str) -> PaperItem:
     return known[name]
 
 
+@checked
 def source_of(item: PaperItem) -> Paper:
     """The paper that an item is from."""
     return next(source for source in sources() if item.name.startswith(f"{source.key}-"))
 
 
+@checked
 def compute(name: str, short: bool = False) -> ItemResult:
     """An item computed anew; `short` in about a second, with less of it."""
     return find(name).compute(short)

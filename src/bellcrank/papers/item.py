@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.errors import ModelError
 
 __all__ = [
     "Agreement",
@@ -65,9 +66,12 @@ class PaperTable:
     rows: tuple[tuple[Cell, ...], ...]
 
     def __post_init__(self) -> None:
-        wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
+        try:
+            wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
+        except TypeError as error:
+            raise ModelError(f"PaperTable: columns and rows must be lists ({error})") from None
         if wrong is not None:
-            raise ValueError(f"a row of {len(wrong)} entries under {len(self.columns)} columns: {wrong}")
+            raise ModelError(f"PaperTable: a row of {len(wrong)} entries under {len(self.columns)} columns: {wrong}")
 
     def column(self, name: str) -> list[Any]:
         """All entries of a column."""

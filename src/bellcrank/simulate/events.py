@@ -36,6 +36,7 @@ class Arrival:
     u: Mapping[str, Any]
 
 
+@checked_methods
 @dataclass(frozen=True)
 class Change:
     """What an event does to the run: another state, loops that open or close, joints that are locked, bodies that come

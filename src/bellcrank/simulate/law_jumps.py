@@ -119,7 +119,7 @@ def _of_users(law: Any) -> bool:
 
 def _written(part: Any) -> Any:
     """The law of an element, if it has one."""
-    own = part[2] if isinstance(part, tuple) and len(part) == 4 else part[1] if isinstance(part, tuple) else part
+    own = part if hasattr(part, "along") or not isinstance(part, tuple) else part[1]  # (link, what acts on it)
     along = getattr(own, "along", own)
     return along.law if isinstance(along, (LawForce, MachineForce)) else getattr(own, "law", None)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import xarray
 
-from bellcrank.arguments import checked_methods
+from bellcrank.arguments import checked_methods, must_be
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.mechanism.pickling import check_picklable
@@ -32,6 +32,13 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
     """Numbers over time with the machine that they are of."""
 
     __slots__ = ("_system",)
+
+    def __init__(self, data_vars: Any = None, coords: Any = None, attrs: Any = None) -> None:
+        try:
+            super().__init__(data_vars, coords, attrs)
+        except Exception as error:
+            raise StateError(f"Result: {error}; runs and open_result make results, and these arguments are those of "
+                             "xarray.Dataset") from error
 
     @property
     def system(self) -> Machine | None:
@@ -54,6 +61,7 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
 
     def noting(self, system: Machine | KeptModel | None) -> Self:
         """Note the machine in this very result, which nobody else holds yet. Returns it."""
+        must_be("a result: system", "Machine | KeptModel | None", system)
         self._system = system
         return self
 
@@ -142,12 +150,15 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
         """Write to a NetCDF file, all arguments as `xarray.Dataset.to_netcdf` has them; what the disk refuses is a
         `FileError`."""
         named = isinstance(path, (str, os.PathLike))
+        if not named and path is not None and not hasattr(path, "write"):
+            raise FileError(f"to_netcdf: path must be a path, an open file or None, got {path!r}")
         new = named and not os.path.exists(path)
         try:
             made = xarray.Dataset.to_netcdf(self._with_model(), path, *args, **kwargs)
-        except (OSError, RuntimeError, UnicodeError) as error:
+        except Exception as error:  # of the disk, or of arguments and attributes that NetCDF does not take
             if new:  # half a file is of no use
-                Path(path).unlink(missing_ok=True)
+                with suppress(OSError, ValueError):
+                    Path(path).unlink(missing_ok=True)
             said = disk_trouble(Path(path), error) if named else error
             raise FileError(f"{path}: cannot be written ({said})") from error
         if named and os.path.isfile(path):

@@ -107,6 +107,8 @@ def _figure(panels: list[tuple[NamedLine, list[NamedLine]]], layout: _Layout, na
     from matplotlib.figure import Figure
 
     rows = len(panels)
+    if not rows:
+        raise ModelError("plot: there is nothing to plot; name at least one quantity, such as a joint")
     room = sum(_above([line.label for line in members], layout) for _, members in panels)
     height = layout.whole or (0.5 * layout.text / 10.0 + layout.panel * rows + room)
     figure = Figure(figsize=(layout.width, height), layout="constrained")

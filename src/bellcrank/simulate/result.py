@@ -57,7 +57,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
     ``contact_force`` at places of rigid contacts ("floor[0].x": contact, place and world axis; not in runs of more than
     20 million such numbers); ``event_time`` and ``event_name`` if there were events. Attributes say what ran, how it
     ended (``status``, ``reason``, ``warnings``) and how well (``energy_drift``, ``largest_loop_error``).
-    ``energy`` is a method, too: the variable is ``result["energy"]``.
+    ``energy`` is a method, too: the variable is ``result["energy"]``. `isel` and all other methods of
+    `xarray.Dataset` raise the errors of that.
 
     `reactions`, `joint_load`, `torques`, `forces`, `element`, `outputs` and `kinematics` compute with the machine,
     which is at hand after a run; after reading a file it is compiled from its description there (`rebuild`, `attach`).
@@ -285,6 +286,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
 
     def entries(self, joint: str, label: str) -> list[int]:
         """Places of a joint, or of one of its coordinates, along ``coordinate`` or ``speed``."""
+        if label not in ("coordinate", "speed"):
+            raise ModelError(f"entries: label must be 'coordinate' or 'speed', got {label!r}")
         names = [str(n) for n in np.atleast_1d(self[label].values)]
         found = [i for i, n in enumerate(names) if n == joint] or [
             i for i, n in enumerate(names) if n.rpartition(".")[0] == joint]

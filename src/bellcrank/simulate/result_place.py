@@ -29,6 +29,8 @@ def check_target(file: str | os.PathLike[str] | None, batch: tuple[int, ...]) ->
     if file is None:
         return
     file = Path(file)
+    if "\0" in str(file):
+        raise FileError(f"{str(file)!r}: the name of a file cannot hold the character NUL")
     if file.is_dir():
         raise FileError(f"{file}: this is a folder; give the name of a file for the result")
     if file.exists() and not file.is_file():

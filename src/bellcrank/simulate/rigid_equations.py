@@ -87,11 +87,7 @@ def paths(tree: Tree) -> Floats:
 
 def scaled(tree: Tree) -> Floats:
     """For every speed: 1 if it is that of a motion which forces may change, 0 if it is prescribed or a state, (nu,)."""
-    free = np.asarray(1.0 - tree.prescribed_speeds(), dtype=float)
-    for joint, start in zip(tree.joints, tree.u_start, strict=True):
-        if joint is not None and not joint.counts_energy:
-            free[start:start + joint.nu] = 0.0
-    return free
+    return np.where(tree.prescribed_speeds() | tree.state_speeds(), 0.0, 1.0)
 
 
 def length_of(tree: Tree) -> float:

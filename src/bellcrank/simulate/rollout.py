@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked_methods
-from bellcrank.arrays import Floats, by_name
+from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.contact_checks import check_overlaps
@@ -232,7 +232,7 @@ class Rollout:
             named = {name: self._numbers(value) for name, value in tau.items()}
             tau, nu = by_name("rollout: tau", named, lambda key: force_entries(self.system, places, key), size), size
         if self._device is None or not self._device.holds(tau):
-            tau = self._place(np.asarray(tau, dtype=float))
+            tau = self._place(flat("rollout: tau", tau, nu, "one for every speed"))
         if tau.shape not in ((nu,), (self.count, nu)):
             raise StateError(f"rollout: tau must have the shape {(self.count, self.system.nu)} or "
                              f"{(self.system.nu,)}, got {tau.shape}")
@@ -273,11 +273,10 @@ class Rollout:
         >>> motion.q[:, 0]
         array([1., 1., 1.])
         """
-        chosen = np.arange(self.count)[self._numbers(which)]
+        chosen = self._chosen(which)
         if not len(chosen):
             return
-        q, u = (np.broadcast_to(np.asarray(self._numbers(x), dtype=float), (len(chosen), n))
-                for x, n in zip(state[:2], (self.system.nq, self.system.nu), strict=True))
+        q, u = self._states(state, len(chosen))
         system = self._single(chosen)
         rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
         if len(state) == 2:
@@ -294,6 +293,27 @@ class Rollout:
             self._write(self._given[:, self._carried:], chosen, self._place(memory))
         self._alive[self._place(chosen, np.int64)] = True
         self.failures = [f for f in self.failures if f.state not in set(chosen.tolist())]
+
+    def _chosen(self, which: Any) -> Ints:
+        try:
+            return np.atleast_1d(np.arange(self.count)[self._numbers(which)])
+        except (IndexError, OverflowError) as error:
+            raise StateError(f"rollout.reset: which must be numbers of states, 0 to {self.count - 1}, or a mask of "
+                             f"{self.count} ({error})") from None
+
+    def _states(self, state: Any, count: int) -> tuple[Floats, Floats]:
+        """q (count, nq) and u (count, nu) to begin with."""
+        try:
+            given_q, given_u = state[0], state[1]
+        except (TypeError, IndexError, KeyError):
+            raise StateError("rollout.reset: the state must be (q, u) or (q, u, contact_memory)") from None
+        q = flat("rollout.reset: q", self._numbers(given_q), self.system.nq, "the coordinates")
+        u = flat("rollout.reset: u", self._numbers(given_u), self.system.nu, "one for every speed")
+        try:
+            return np.broadcast_to(q, (count, q.shape[-1])), np.broadcast_to(u, (count, u.shape[-1]))
+        except ValueError:
+            raise StateError(f"rollout.reset: {count} states are chosen, got q of shape {q.shape} and u of shape "
+                             f"{u.shape}") from None
 
     def _numbers(self, value: Any) -> npt.NDArray[Any]:
         foreign = self._device is not None and self._device.holds(value)

@@ -87,7 +87,7 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
     setup = setup if happened is None else replace(setup, happened=(happened,))
     if progress is not None and not callable(progress):
         raise ModelError(f"simulate: progress must be a function of (seconds done, duration), got {progress!r}")
-    if sensitivities:
+    if sensitivities is not None and len(sensitivities):
         from bellcrank.simulate.sensitivity import check_differentiable, with_sensitivities
 
         check_differentiable(setup)

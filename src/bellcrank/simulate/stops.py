@@ -188,6 +188,7 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
     for bound in (lower, upper):
         if bound is not None and not -float("inf") < bound < float("inf"):
             raise ModelError(f"joint_limit {joint!r}: {bound!r} is not a finite number")
+    lower, upper = (None if bound is None else float(bound) for bound in (lower, upper))
     if lower is not None and upper is not None and lower >= upper:
         raise ModelError(f"joint_limit {joint!r}: lower {lower:g} is not below upper {upper:g}")
     if not 0.0 <= restitution <= 1.0:

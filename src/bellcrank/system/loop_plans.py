@@ -411,7 +411,7 @@ class LoopPlans:
             matrix = rows.reshape(nu, nu)[np.ix_(free, free)]
             jacobian = self.loops.dense(self.loops.linearized(general, t)[1])[:, free]
             self._check_resistance(matrix, jacobian, free)
-            floors = _floors(matrix, jacobian)
+            floors = _floors(matrix, jacobian, (self.loops.row_sizes / self.tree.length)**2)
             refine = getattr(method_module(self.model.method), "refine_plan", None)
             if refine is not None:
                 best = refine(self.tree, best, matrix, jacobian, free.tolist())
@@ -456,6 +456,8 @@ class LoopPlans:
     # -- errors ---------------------------------------------------------------------------------
     def _check_resistance(self, matrix: Floats, jacobian: Floats, free: npt.NDArray[np.int64]) -> None:
         """Refuse motions that nothing resists, by M and J of the free speeds: their acceleration would be infinite."""
+        moving = ~self.tree.state_speeds()[free]
+        matrix, jacobian, free = matrix[np.ix_(moving, moving)], jacobian[:, moving], free[moving]
         _, basis, kept = null_space(jacobian, self.loops.row_sizes, self.tree.speed_sizes[free])
         basis = basis[:, ~kept]
         if not basis.shape[1]:
@@ -490,13 +492,14 @@ def _restored(kernels: Kernels, closed: tuple[Floats, float] | None, wanted: Seq
     return made
 
 
-def _floors(matrix: Floats, jacobian: Floats) -> Floats:
+def _floors(matrix: Floats, jacobian: Floats, units: Floats) -> Floats:
     """Below which compliances of constraints (the diagonal of J M^-1 J^T) nothing is left of them but rounding, by
-    their sizes at a general position. Coarse, so that other parameters seldom need other code."""
+    their sizes at a general position. Coarse, so that other parameters seldom need other code. `units` [m^2 or 1] makes
+    them compliances of lengths [1/kg], which are the same in every unit of length."""
     try:
         sizes = np.einsum("ij,ji->i", jacobian, np.linalg.solve(matrix, jacobian.T))
     except np.linalg.LinAlgError:  # links without mass, which the multiplier methods refuse
         return np.zeros(len(jacobian))
     with np.errstate(divide="ignore"):
-        decades = np.floor(np.log10(np.maximum(sizes, 0.0)) / _DECADES) * _DECADES
-    return np.where(sizes > 0.0, _VANISHED * 10.0**np.maximum(decades, -300.0), 0.0)
+        decades = np.floor(np.log10(np.maximum(sizes / units, 0.0)) / _DECADES) * _DECADES
+    return np.where(sizes > 0.0, _VANISHED * units * 10.0**np.maximum(decades, -300.0), 0.0)

@@ -155,8 +155,9 @@ class Machine(MachineCoordinates):
         It is what moves the body: along a coordinate with an armature, the drive less what the rotor takes.
         Accelerations are those of `forward_dynamics` unless given. If constraints are redundant (see
         `bellcrank.analyze.explain`), the reactions are not determined by mechanics alone: these are the ones with the
-        least sum of squares of the loads [N, N m] at the joints that the library cuts by itself, which depend on the
-        order in which joints were added. Cost: O(n), with loops O(n + m) and O(r m) for r redundant conditions.
+        least sum of squares of the moments, and of the forces times a length typical of the mechanism, at the joints
+        that the library cuts by itself, which depend on the order in which joints were added. Cost: O(n), with loops
+        O(n + m) and O(r m) for r redundant conditions.
         """
         return reactions.reactions(self.plans, q, u, tau, udot=udot, wrenches=wrenches, t=t)
 

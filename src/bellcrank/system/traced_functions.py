@@ -129,7 +129,10 @@ def _plan(who: str, plans: LoopPlans, at: Any) -> LoopPlan | None:
         return None
     if at is None:
         return plans.general()
-    q = np.asarray(getattr(at, "q", at), dtype=float)
+    try:
+        q = np.asarray(getattr(at, "q", at), dtype=float)
+    except (TypeError, ValueError):
+        q = np.zeros(0)
     if q.shape != (plans.tree.nq,) or not np.isfinite(q).all():
         raise ModelError(f"{who}: at= must be a state, or a finite array q of shape ({plans.tree.nq},)")
     return plans.at(q, float(getattr(at, "t", 0.0)))

@@ -311,6 +311,14 @@ class Tree:
                 out[start:start + len(own)] = own
         return out
 
+    def state_speeds(self) -> npt.NDArray[np.bool_]:
+        """For every speed, whether it is a state of an element, whose rotor has no unit of inertia; a new array."""
+        out = np.zeros(self.nu, dtype=bool)
+        for joint, start in zip(self.joints, self.u_start.tolist(), strict=True):
+            if joint is not None and not joint.counts_energy:
+                out[start:start + joint.nu] = True
+        return out
+
     def mask(self, link: int) -> tuple[bool, ...]:
         """For every speed of a link's joint, whether it is prescribed."""
         joint, law = self.joints[link], self.prescribed[link]

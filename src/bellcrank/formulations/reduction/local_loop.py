@@ -223,13 +223,20 @@ def _seen(link: Link, body: Relative, common: General, point: Vector) -> list[Mo
 
 def _project(group: GroupView, columns: dict[int, list[Number]], residual: list[Number], toward: list[Force],
              shrunk: float) -> tuple[Dependent, ...]:
-    """Solve the closing relation for the dependent speeds, one projection after another, (37)-(55)."""
-    order, sizes = group.shape.dependent, group.shape.sizes
-    left = {v: columns[v] for v in order}  # tau^{k+1} (S^n)^T P_k
+    """Solve the closing relation for the dependent speeds, one projection after another, (37)-(55).
+
+    Projections add squares of what the rows are: lengths and angles are brought to the unit that most rows have.
+    """
+    order, units = group.shape.dependent, group.shape.row_units
+    common = max(units, key=units.count)
+    factors = [common / unit for unit in units]
+    sizes = [size * speed / unit for size, speed, unit in zip(group.shape.sizes, group.shape.speed_units, units,
+                                                              strict=True)]
+    left = {v: _times(columns[v], factors) for v in order}  # tau^{k+1} (S^n)^T P_k
     gains: dict[int, list[Number]] = {}
     shares: dict[int, dict[int, Number]] = {}
     for i, (v, size) in enumerate(zip(order, sizes, strict=True)):
-        limit = max(shrunk * size, _LOST * max(sizes))
+        limit = max(shrunk * size, _LOST * max(sizes)) * common / group.shape.speed_units[i]
         inverse = guarded_inverse(_dot(left[v], left[v]), limit * limit)  # (45): Delta^k
         gains[v] = [x * inverse for x in left[v]]  # (47): Delta^-1 P^T S tau
         shares[v] = {}
@@ -245,13 +252,18 @@ def _project(group: GroupView, columns: dict[int, list[Number]], residual: list[
         rows[v] = row
     out = []
     for v in reversed(order):
-        row = rows[v]
-        factors = tuple((r, -_dot(row, column)) for r, column in columns.items() if r not in rows)  # (55): Gamma P_r
+        row = _times(rows[v], factors)
+        followed = tuple((r, -_dot(row, column)) for r, column in columns.items() if r not in rows)  # (55): Gamma P_r
         body = Force.zero()
         for x, covector in zip(row, toward, strict=False):
             body = body - covector * x  # (55): Gamma
-        out.append(Dependent(v, factors, body, -_dot(row, residual)))  # (55): Xi A_t
+        out.append(Dependent(v, followed, body, -_dot(row, residual)))  # (55): Xi A_t
     return tuple(out)
+
+
+def _times(row: Sequence[Number], factors: Sequence[float]) -> list[Number]:
+    """Numbers in another unit; those that have it already cost nothing."""
+    return [x if f == 1.0 else x * f for x, f in zip(row, factors, strict=True)]
 
 
 def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:

@@ -107,6 +107,8 @@ def _solid(area: float, about_y: float, about_z: float, torsion: float, factor: 
 
 
 def _shear_modulus(E: float, nu: float) -> float:
+    if not -1.0 < nu <= 0.5:
+        raise ModelError(f"BeamSection: Poisson's ratio nu must be greater than -1 and at most 0.5, got {nu}")
     return E / (2.0 * (1.0 + nu))
 
 

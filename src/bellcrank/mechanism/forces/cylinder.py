@@ -16,19 +16,20 @@ __all__ = ["CylinderForce", "HydraulicCylinder", "PressureRate", "flow_through"]
 
 #: pressures are states in MPa: numbers of the size of other speeds
 MEGA = 1e6
-#: pressure difference below which flow through an edge is laminar [Pa]
-_LAMINAR = 1e4
+#: pressure difference below which flow through an edge is laminar, as a share of the bulk modulus: 0.1 bar for oil
+_LAMINAR = 1e4 / 1.4e9
 #: volumes are not let below this [m^3]: a chamber without oil has no finite pressure
 _NO_OIL = 1e-300
 
 
-def flow_through(gain: Number, drop: Number) -> Number:
-    """Flow [m^3/s] of a turbulent edge at a pressure drop [Pa]: gain sqrt(drop) with its sign, smooth at zero.
+def flow_through(gain: Number, drop: Number, laminar: Number) -> Number:
+    """Flow [m^3/s] of a turbulent edge at a pressure drop [Pa]: gain sqrt(drop) with its sign, smooth where the drop is
+    no larger than `laminar` [Pa].
 
-    >>> round(flow_through(1e-7, 4e6), 9), round(flow_through(1e-7, -4e6), 9)
+    >>> round(flow_through(1e-7, 4e6, 1e4), 9), round(flow_through(1e-7, -4e6, 1e4), 9)
     (0.0002, -0.0002)
     """
-    return gain * drop / sqrt(sqrt(drop * drop + _LAMINAR * _LAMINAR))
+    return gain * drop / sqrt(sqrt(drop * drop + laminar * laminar))
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,9 @@ class HydraulicCylinder(Element):
         if self.opening is None:
             return 0.0
         opening = (self.opening(at) if callable(self.opening) else self.opening) * side
-        filling = flow_through(self.gain * opening, self.supply - pressure)
-        emptying = flow_through(self.gain * opening, pressure - self.tank)
+        laminar = self.bulk_modulus * _LAMINAR
+        filling = flow_through(self.gain * opening, self.supply - pressure, laminar)
+        emptying = flow_through(self.gain * opening, pressure - self.tank, laminar)
         return select_less(opening, 0.0, emptying, filling)
 
 

@@ -36,8 +36,8 @@ from bellcrank.spatial import Vector
 __all__ = ["Footprint", "Tyre", "TyreRate", "brush", "magic_formula", "trail"]
 
 _NOTHING = 1e-300
-#: depth over which the damping against the ground sets in [m]
-_ONSET = 1e-3
+#: depth over which the damping against the ground sets in, and the one whose load is no grip, as shares of the radius
+_ONSET, _NO_GRIP = 1.0 / 300.0, 1e-14
 
 
 def brush(slip: Number, slope: Number, grip: Number) -> Number:
@@ -165,7 +165,8 @@ class Tyre(Element):
         depth = self.radius - above / lean
         sink = -(velocity.dot(up)) / lean
         touch = positive_part(depth)
-        load = positive_part(self.stiffness * touch + self.damping * minimum(touch * (1.0 / _ONSET), 1.0) * sink)
+        set_in = minimum(touch / (_ONSET * self.radius), 1.0)
+        load = positive_part(self.stiffness * touch + self.damping * set_in * sink)
         arm = down * minimum(self.radius, above / lean)
         speed, rolling = velocity.dot(ahead), self.radius * omega.dot(axle)
         return Footprint(depth, load, ahead, across, up, axle, arm, speed, rolling, speed - rolling,
@@ -205,7 +206,8 @@ class Tyre(Element):
     def _similar(self, load: Number, sx: Number, sy: Number, sense: Number) -> tuple[Number, ...]:
         """Both forces share one curve of the size of slip."""
         slip = sqrt(maximum(sx * sx + sy * sy, 1e-24))
-        grip, slope = maximum(self.mu * load, 1e-9), self.slope * load
+        grip = maximum(self.mu * load, _NO_GRIP * self.radius * self.stiffness + _NOTHING)
+        slope = self.slope * load
         size = brush(slip, slope, grip) if self.model == "brush" else magic_formula(slip, slope, grip, self.c, self.e)
         fx, fy = size * sx / slip, size * sy / slip
         mz = -(trail(slip, slope, grip, self.half_length) * fy * sense) if not is_zero(self.half_length) else 0.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 
 __all__ = ["Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"]
@@ -25,6 +26,7 @@ class Box:
 
     size: tuple[float, float, float]
 
+    @checked
     def __init__(self, size: Sequence[float]) -> None:
         object.__setattr__(self, "size", _lengths("Box", "size", size, 3))
 
@@ -39,6 +41,7 @@ class Sphere:
 
     radius: float
 
+    @checked
     def __init__(self, radius: float) -> None:
         object.__setattr__(self, "radius", _length("Sphere", "radius", radius))
 
@@ -53,6 +56,7 @@ class Ellipsoid:
 
     radii: tuple[float, float, float]
 
+    @checked
     def __init__(self, radii: Sequence[float]) -> None:
         object.__setattr__(self, "radii", _lengths("Ellipsoid", "radii", radii, 3))
 
@@ -68,6 +72,7 @@ class _Round:
     radius: float
     length: float
 
+    @checked
     def __init__(self, radius: float, length: float) -> None:
         what = type(self).__name__
         object.__setattr__(self, "radius", _length(what, "radius", radius))
@@ -112,6 +117,7 @@ class Plane:
 
     size: tuple[float, float] | None = None
 
+    @checked
     def __init__(self, size: Sequence[float] | None = None) -> None:
         object.__setattr__(self, "size", None if size is None else _lengths("Plane", "size", size, 2))
 

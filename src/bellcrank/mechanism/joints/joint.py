@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.mechanism.turns import has_parameter, unit
@@ -164,6 +165,7 @@ class AxisJoint(Joint):
     has_free_frame = True
     directions = ("axis",)
 
+    @checked
     def __init__(self, axis: str | Sequence[Number] = "z") -> None:
         self.axis = unit_vector(axis, f"{type(self).__name__} axis")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, turned_by, within
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, beside, frame_with_z, unit_vector
 from bellcrank.mechanism.turns import Rows, by_columns, product, unit
@@ -26,6 +27,7 @@ class Planar(Joint):
     nq = nu = 3
     speed_names = ("x", "y", "angle")
 
+    @checked
     def __init__(self, normal: str | Sequence[Number] = "z") -> None:
         self.normal = unit_vector(normal, "Planar normal")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side, advance, parallel_axes, turn_about_z, turned_by, within
 from bellcrank.mechanism.joints.joint import Array, AxisJoint
@@ -22,6 +23,7 @@ class Screw(AxisJoint):
     nq = nu = 1
     speed_names = ("angle",)
 
+    @checked
     def __init__(self, axis: str | Sequence[Number] = "z", pitch: Number = 0.0) -> None:
         super().__init__(axis)
         if not isinstance(pitch, Scalar):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident, perpendicular
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, unit_vector
@@ -27,6 +28,7 @@ class Universal(Joint):
     nq = nu = 2
     speed_names = ("angle1", "angle2")
 
+    @checked
     def __init__(self, axis1: str | Sequence[Number] = "x", axis2: str | Sequence[Number] = "y") -> None:
         self.axis1 = unit_vector(axis1, "Universal axis1")
         self.axis2 = unit_vector(axis2, "Universal axis2")
