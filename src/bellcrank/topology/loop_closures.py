@@ -153,8 +153,8 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
         second, _, b = builder.frame_on_link(s.second, Pose(s.second_point), plain)
         pairs.append(PointPair(s.name, first, second, a, b, _told(s, builder)))
     for c in mechanism.bushings:
-        first, second = _frame(builder, c.first, c.first_pose), _frame(builder, c.second, c.second_pose)
-        pairs.append(BushingPair(c.name, first[0], second[0], *first[1:], *second[1:], c.bushing))
+        one, other = _frame(builder, c.first, c.first_pose), _frame(builder, c.second, c.second_pose)
+        pairs.append(BushingPair(c.name, one[0], other[0], *one[1:], *other[1:], c.bushing))
     for d in mechanism.drags:
         link, _, at = builder.frame_on_link(d.body, Pose(d.at), plain)
         if link:
