@@ -257,32 +257,13 @@ def test_parameters_of_another_mechanism(where: str, own: bool) -> None:
 
 
 # -- descriptions and systems ----------------------------------------------------------------------
-def turned_by_hand(a: Any) -> bc.Pose:
-    """A pose into which a parameter was written past its constructor."""
-    pose = bc.Pose()
-    pose.rows = (bm.cos(a), -bm.sin(a), 0.0, bm.sin(a), bm.cos(a), 0.0, 0.0, 0.0, 1.0)
-    return pose
-
-
-@pytest.mark.parametrize(("use", "part"), [
-    (lambda m, a: bc.Revolute((bm.sin(a), bm.cos(a), 0.0)), "Revolute axis"),
-    (lambda m, a: bc.Universal("x", np.array([a, 1.0, 0.0], dtype=object)), "Universal axis"),
-    (lambda m, a: bc.Pose((0, 0, 0), (a, 0, 0, 0)), "Pose rotation"),
-    (lambda m, a: bc.Pose((0, 0, 0), [[a, 0, 0], [0, 1, 0], [0, 0, 1]]), "Pose rotation"),
-    (lambda m, a: bc.Pose.rpy((0, 0, 0), 0.0, a, 0.0), "Pose angles"),
-    (lambda m, a: bc.Pose.about("z", a), "Pose angles"),
-    (lambda m, a: m.add_joint("rail", bc.Prismatic("x"), m.ground, "b", child_pose=turned_by_hand(a)), "joint 'rail'"),
-    (lambda m, a: m.add_frame("tip", "b", turned_by_hand(a)), "frame 'tip'"),
-    (lambda m, a: m.add_constraint("c", bc.Distance(1.0), m.ground, "b", turned_by_hand(a)), "constraint 'c'"),
-])
-def test_axes_and_orientations_refuse_parameters(use: Any, part: str) -> None:
+def test_shapes_and_inertias_refuse_orientations_of_parameters() -> None:
     """They were once taken at their defaults, without a word."""
     m = bc.Mechanism("rail")
-    a = m.parameter("a", 0.3)
+    turned = bc.Pose.about("z", m.parameter("a", 0.3))
     m.add_body("b", bc.Inertia(1.0, (0, 0, 0), (1, 1, 1)))
-    with pytest.raises(bc.ModelError, match=f"{part}.*: axes and orientations cannot depend on parameters yet"):
-        use(m, a)
-    assert not m.joints and not hasattr(bc.Pose, "of_parameters")
+    with pytest.raises(bc.ModelError, match="shape of body 'b': .* cannot depend on parameters yet"):
+        m.add_shape("b", bc.Sphere(0.1), turned)
 
 
 def test_a_system_does_not_change_with_its_description() -> None:

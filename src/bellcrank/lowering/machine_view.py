@@ -16,6 +16,7 @@ from bellcrank.mechanism.forces.element import Moving
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.law_probe import NO_ACCELERATIONS
 from bellcrank.mechanism.parts import Frame
+from bellcrank.mechanism.turns import Rows, apply, product
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.spatial import Transform, Vector
 from bellcrank.topology.pairs import Surroundings
@@ -110,9 +111,11 @@ class MachineView:
     def axes(self, body: Any) -> tuple[Vector, Vector, Vector]:
         """The axes x, y and z of a body, or of a named frame."""
         index, frame = self._body(body)
-        moving, turn = self._moving(int(self._tree.body_link[index])), self._tree.body_turn[index]
-        turn = turn if frame is None else turn @ frame.pose.rotation
-        x, y, z = (self._ground.rotation.apply(moving.axes.apply(Vector(*column))) for column in turn.T.tolist())
+        moving = self._moving(int(self._tree.body_link[index]))
+        turn: Rows = tuple(self._tree.body_turn[index].ravel().tolist())
+        if frame is not None:
+            turn = product(turn, self._bind(frame.pose.rows))
+        x, y, z = (self._ground.rotation.apply(moving.axes.apply(Vector(*turn[i::3]))) for i in range(3))
         return x, y, z
 
     def omega(self, body: Any) -> Vector:
@@ -141,7 +144,7 @@ class MachineView:
         local = Vector(*point)
         if frame is not None:
             local = Vector(*self._bind(tuple(frame.pose.position))) + Vector(
-                *(Vector(*row).dot(local) for row in frame.pose.rotation.tolist()))
+                *apply(self._bind(frame.pose.rows), local))
         return int(tree.body_link[index]), Vector(*self._bind(tuple(shift))) + Vector(
             *(Vector(*row).dot(local) for row in rows))
 

@@ -59,6 +59,10 @@ class ForceElements(JointForceElements):
         """All bodies but the ground."""
 
     @abstractmethod
+    def _check_pose(self, what: str, pose: Pose) -> None:
+        """Refuse parameters of other mechanisms, and what is no rotation."""
+
+    @abstractmethod
     def in_design_position(self, body: int) -> bool:
         """Whether the frame of a body, by its index, is the world's."""
 
@@ -242,7 +246,7 @@ class ForceElements(JointForceElements):
         for pose in (first_pose, second_pose):
             if not isinstance(pose, Pose):
                 raise ModelError(f"{what}: poses must be bellcrank.Pose, got {type(pose).__name__}")
-        first_pose, second_pose = (pose.fixed(what) for pose in (first_pose, second_pose))
+        first_pose, second_pose = (pose.fixed(what, turns=True) for pose in (first_pose, second_pose))
         parts = []
         for label, values in (("stiffness", stiffness), ("turn_stiffness", turn_stiffness), ("damping", damping),
                               ("turn_damping", turn_damping)):
@@ -255,7 +259,9 @@ class ForceElements(JointForceElements):
         one, other = self.body(first), self.body(second)
         if one is other:
             raise ModelError(f"{what} connects body {one.name!r} with itself")
-        self._check_own(what, *(x for part in parts for x in part), *first_pose.position, *second_pose.position)
+        self._check_own(what, *(x for part in parts for x in part))
+        for pose in (first_pose, second_pose):
+            self._check_pose(what, pose)
         made = FrameBushing(name, one.index, other.index, first_pose, second_pose,
                             Bushing(parts[0], parts[1], parts[2], parts[3], measure))
         self._bushings[name] = made

@@ -34,7 +34,7 @@ def check_poses(what: str, parent: Pose | str, child: Pose | str, closed: bool) 
         if not isinstance(pose, Pose):
             text = f"the text {pose!r}" if isinstance(pose, str) else type(pose).__name__
             raise ModelError(f"{what}: poses must be bellcrank.Pose, or {AT_CLOSING!r} with closed=False; got {text}")
-        poses.append(pose.fixed(what))
+        poses.append(pose.fixed(what, turns=True))
     return (poses[0], poses[1]), free[0] if free else ""
 
 

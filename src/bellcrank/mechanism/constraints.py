@@ -69,9 +69,10 @@ class PointOnLine:
     """The child's origin stays on the line through the parent's origin along `axis`; orientations are free."""
 
     condition_names = ("along x", "along y")
+    directions = ("axis",)
 
     @checked
-    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, axis: str | Sequence[Number] = "z") -> None:
         self.axis = unit_vector(axis, "PointOnLine axis")
 
     def alignment(self) -> Array:
@@ -97,9 +98,10 @@ class PointOnPlane:
     """
 
     condition_names = ("height",)
+    directions = ("normal",)
 
     @checked
-    def __init__(self, normal: str | Sequence[float] = "z", offset: Number | Law = 0.0) -> None:
+    def __init__(self, normal: str | Sequence[Number] = "z", offset: Number | Law = 0.0) -> None:
         self.normal = unit_vector(normal, "PointOnPlane normal")
         self.offset = law_or_number("PointOnPlane: the offset", offset)
 
@@ -138,10 +140,11 @@ class Angle:
     """
 
     condition_names = ("angle",)
+    directions = ("axis", "child_axis")
 
     @checked
-    def __init__(self, angle: Number | Law = np.pi / 2, axis: str | Sequence[float] = "z",
-                 child_axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, angle: Number | Law = np.pi / 2, axis: str | Sequence[Number] = "z",
+                 child_axis: str | Sequence[Number] = "z") -> None:
         self.angle = law_or_number("Angle: the angle", angle)
         self.axis, self.child_axis = unit_vector(axis, "Angle axis"), unit_vector(child_axis, "Angle child_axis")
         if isinstance(self.angle, float) and not _STRAIGHT < self.angle < np.pi - _STRAIGHT:

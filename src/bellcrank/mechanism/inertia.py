@@ -107,7 +107,7 @@ class Inertia:
         """The same body described in an outer frame in which its own frame lies at `pose`."""
         from bellcrank.spatial import General, Matrix3, Transform
 
-        r = pose.fixed("Inertia.transformed").rows
+        r = pose.fixed("Inertia.transformed", turns=True).rows
         turn = General(Matrix3(Vector(*r[0:3]), Vector(*r[3:6]), Vector(*r[6:9])))
         at = Transform(turn, Vector(*pose.position))
         return Inertia(self.mass, at.point(Vector(*self.com)), turn.symmetric(Symmetric3(*self.inertia)),

@@ -7,6 +7,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
@@ -24,6 +26,7 @@ from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joint_ranges import JointRanges
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.motion import Law
+from bellcrank.mechanism.parametric_axes import settled
 from bellcrank.mechanism.parts import Body, Connection, Frame
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
@@ -279,12 +282,27 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
                                  "joints given by poses; use one style for a body")
             if at is not None and body.index in self._at_origin:
                 raise point_needed(self._at_origin[body.index], body)
-        self._check_own(f"joint {name!r}", *(x for p in poses for x in p.position), *joint.constants())
+        joint, poses = self._settled(f"joint {name!r}", joint, poses)
         poses = open_poses(self._open, self.parameter, name, poses, free, closed, isinstance(joint, Weld))
         record = Connection(name, joint, first.index, second.index, *poses)
         self._joints[name] = record
         order_modes(self._joints, record, first, second)
         return record
+
+    def _settled(self, what: str, kind: Any, poses: tuple[Pose, Pose]) -> tuple[Any, tuple[Pose, Pose]]:
+        """A joint or constraint and its poses; axes that depend on parameters are turns of the poses then."""
+        kind, first, second = settled(what, kind, self.default)
+        poses = poses[0].turned(first), poses[1].turned(second)
+        for pose in poses:
+            self._check_pose(what, pose)
+        self._check_own(what, *getattr(kind, "constants", tuple)())
+        return kind, poses
+
+    def _check_pose(self, what: str, pose: Pose) -> None:
+        """Parameters that are declared here, and a rotation at their default values."""
+        self._check_own(what, *pose.position, *pose.rows)
+        if pose.parametric:
+            Pose((0.0, 0.0, 0.0), np.reshape([self.default(x) for x in pose.rows], (3, 3)))
 
     def _end(self, joint: str, body: str | Body) -> Body:
         try:
@@ -314,8 +332,8 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
             raise ModelError(f"frame {name!r}: a body has that name already")
         if not isinstance(pose, Pose):
             raise ModelError(f"frame {name!r}: the pose must be a bellcrank.Pose, got {type(pose).__name__}")
-        pose = pose.fixed(f"frame {name!r}")
-        self._check_own(f"frame {name!r}", *pose.position)
+        pose = pose.fixed(f"frame {name!r}", turns=True)
+        self._check_pose(f"frame {name!r}", pose)
         frame = Frame(name, self.body(body).index, pose)
         self._frames[name] = frame
         return frame
@@ -366,8 +384,7 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
             raise ModelError(f"constraint {name!r}: needs a constraint such as bellcrank.Distance(0.5), got {kind!r}; "
                              "joints are added by add_joint")
         poses, free = check_poses(f"constraint {name!r}", parent_pose, child_pose, closed)
-        self._check_own(f"constraint {name!r}", *(x for p in poses for x in p.position),
-                        *getattr(kind, "constants", tuple)())
+        kind, poses = self._settled(f"constraint {name!r}", kind, poses)
         first, second = self._end(name, parent), self._end(name, child)
         if first is second:
             raise ModelError(f"constraint {name!r} connects body {first.name!r} with itself")

@@ -12,6 +12,16 @@ from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import no_parameters, number
+from bellcrank.mechanism.turns import (
+    Rows,
+    about,
+    apply,
+    from_quaternion,
+    has_parameter,
+    product,
+    roll_pitch_yaw,
+    transposed,
+)
 from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["IDENTITY_ROWS", "Pose"]
@@ -23,8 +33,8 @@ IDENTITY_ROWS = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 class Pose:
     """Position [m] and orientation of a frame in another: x_outer = R x_inner + position.
 
-    `rotation` is a unit quaternion (w, x, y, z), a 3x3 rotation matrix, or nothing. Entries of
-    `position` may be parameters. What `System.pose` returns is one too, with arrays that may have batch axes; that of
+    `rotation` is a unit quaternion (w, x, y, z), a 3x3 rotation matrix, or nothing. Entries of both may depend on
+    parameters. What `System.pose` returns is one too, with arrays that may have batch axes; that of
     one state can be given to a description as it is.
 
     >>> Pose((0.3, 0, 0), (0, 0, 0, 1)).rotation
@@ -36,10 +46,10 @@ class Pose:
     __slots__ = ("position", "rows")
 
     def __init__(self, position: Sequence[Number] = (0.0, 0.0, 0.0),
-                 rotation: Sequence[float] | npt.ArrayLike | None = None) -> None:
+                 rotation: Sequence[Number] | npt.ArrayLike | None = None) -> None:
         #: three numbers or parameters; computed ones are an array (..., 3)
         self.position: Any = _position(position)
-        #: the rotation matrix by rows, nine floats; computed ones are matrices (..., 3, 3)
+        #: the rotation matrix by rows, nine numbers or parameters; computed ones are matrices (..., 3, 3)
         self.rows: Any = IDENTITY_ROWS if rotation is None else _rows(rotation)
 
     @classmethod
@@ -49,10 +59,10 @@ class Pose:
         made.position, made.rows = position, rotation
         return made
 
-    def fixed(self, what: str) -> Pose:
-        """One pose as a description keeps it."""
+    def fixed(self, what: str, *, turns: bool = False) -> Pose:
+        """One pose as a description keeps it; `turns`: its rotation may depend on parameters."""
         if isinstance(self.rows, tuple):
-            if self.rows is not IDENTITY_ROWS:
+            if self.rows is not IDENTITY_ROWS and not turns:
                 no_parameters(what, self.rows)
             return self
         if np.ndim(self.position) != 1 or np.ndim(self.rows) != 2:
@@ -60,23 +70,37 @@ class Pose:
         return Pose(self.position, self.rows)
 
     @staticmethod
-    def rpy(position: Sequence[Number], roll: float, pitch: float, yaw: float) -> Pose:
+    def rpy(position: Sequence[Number], roll: Number, pitch: Number, yaw: Number) -> Pose:
         """Fixed-axis angles [rad] about x, then y, then z, as in URDF."""
         angles = _angles(roll, pitch, yaw)
+        if has_parameter(angles):
+            return Pose(position, np.reshape(roll_pitch_yaw(*angles), (3, 3)))
         (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
         return Pose(position, [[cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
                                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
                                [-sp, cp * sr, cp * cr]])
 
     @staticmethod
-    def about(axis: str | Sequence[float], angle: float, position: Sequence[Number] = (0.0, 0.0, 0.0)) -> Pose:
+    def about(axis: str | Sequence[Number], angle: Number, position: Sequence[Number] = (0.0, 0.0, 0.0)) -> Pose:
         """A turn by `angle` [rad] about an axis."""
         from bellcrank.mechanism.joints.joint import unit_vector
 
         angle, = _angles(angle)
-        a = np.array(unit_vector(axis, "Pose axis"))
+        direction = unit_vector(axis, "Pose axis")
+        if has_parameter((angle, *direction)):
+            return Pose(position, np.reshape(about(direction, angle), (3, 3)))
+        a = np.array(direction)
         cross = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
         return Pose(position, np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross)
+
+    @property
+    def parametric(self) -> bool:
+        """Whether its rotation depends on parameters."""
+        return isinstance(self.rows, tuple) and self.rows is not IDENTITY_ROWS and has_parameter(self.rows)
+
+    def turned(self, rows: Rows) -> Pose:
+        """The same with its frame turned by a rotation matrix, by rows."""
+        return self if rows is IDENTITY_ROWS else Pose(self.position, np.reshape(product(self.rows, rows), (3, 3)))
 
     @property
     def rotation(self) -> Floats:
@@ -86,6 +110,9 @@ class Pose:
     def __matmul__(self, inner: Pose) -> Pose:
         """The pose of a frame that lies at `inner` in this one."""
         r = self.rotation
+        if self.parametric or inner.parametric:
+            return Pose([a + b for a, b in zip(self.position, apply(self.rows, inner.position), strict=True)],
+                        np.reshape(product(self.rows, inner.rows), (3, 3)))
         if not (isinstance(self.rows, tuple) and isinstance(inner.rows, tuple)):
             arm = np.asarray(inner.position, dtype=float)[..., None]
             return Pose.of_arrays(np.asarray(self.position, dtype=float) + (r @ arm)[..., 0], r @ inner.rotation)
@@ -94,6 +121,9 @@ class Pose:
 
     def inverse(self) -> Pose:
         """The pose of the outer frame in the inner one."""
+        if self.parametric:
+            back = transposed(self.rows)
+            return Pose([-x for x in apply(back, self.position)], np.reshape(back, (3, 3)))
         r = np.swapaxes(self.rotation, -1, -2)
         if not isinstance(self.rows, tuple):
             return Pose.of_arrays(-(r @ self.position[..., None])[..., 0], r)
@@ -116,9 +146,8 @@ class Pose:
         return f"Pose({self.position if isinstance(self.rows, tuple) else self.position.tolist()}{turn})"
 
 
-def _angles(*angles: float) -> list[float]:
-    no_parameters("Pose angles", *angles)
-    return [float(number("Pose", "angle", a)) for a in angles]
+def _angles(*angles: Number) -> list[Number]:
+    return [number("Pose", "angle", a) for a in angles]
 
 
 def _position(value: Sequence[Number]) -> tuple[Number, Number, Number]:
@@ -134,9 +163,12 @@ def _position(value: Sequence[Number]) -> tuple[Number, Number, Number]:
     return entries[0], entries[1], entries[2]
 
 
-def _rows(value: Sequence[float] | npt.ArrayLike) -> tuple[float, ...]:
-    no_parameters("Pose rotation", value)
+def _rows(value: Sequence[Number] | npt.ArrayLike) -> tuple[Number, ...]:
     try:
+        given = np.asarray(value)
+        if given.dtype == object and given.shape in ((4,), (3, 3)) and has_parameter(given.ravel().tolist()):
+            entries = [v if isinstance(v, Scalar) else float(v) for v in given.ravel().tolist()]
+            return from_quaternion(entries) if len(entries) == 4 else tuple(entries)
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise ModelError(f"Pose rotation: {value!r} is neither a quaternion nor a 3x3 matrix") from None

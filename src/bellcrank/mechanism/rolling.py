@@ -57,9 +57,10 @@ class RollingBall:
 
     condition_names = ("height", "slip x", "slip y")
     nonholonomic = 2
+    directions = ("normal",)
 
     @checked
-    def __init__(self, radius: Number, normal: str | Sequence[float] = "z") -> None:
+    def __init__(self, radius: Number, normal: str | Sequence[Number] = "z") -> None:
         self.radius = _radius("RollingBall", radius)
         self.normal = unit_vector(normal, "RollingBall normal")
 
@@ -90,9 +91,11 @@ class RollingDisk:
 
     condition_names = ("height", "slip x", "slip y")
     nonholonomic = 2
+    directions = ("normal", "axis")
 
     @checked
-    def __init__(self, radius: Number, normal: str | Sequence[float] = "z", axis: str | Sequence[float] = "y") -> None:
+    def __init__(self, radius: Number, normal: str | Sequence[Number] = "z", axis: str | Sequence[Number] = "y"
+                 ) -> None:
         self.radius = _radius("RollingDisk", radius)
         self.normal, self.axis = unit_vector(normal, "RollingDisk normal"), unit_vector(axis, "RollingDisk axis")
 
@@ -131,10 +134,11 @@ class KnifeEdge:
     """
 
     condition_names = ("slip",)
+    directions = ("across",)
     nonholonomic = 1
 
     @checked
-    def __init__(self, across: str | Sequence[float] = "y") -> None:
+    def __init__(self, across: str | Sequence[Number] = "y") -> None:
         self.across = unit_vector(across, "KnifeEdge across")
 
     def alignment(self) -> Array:

@@ -122,10 +122,10 @@ def contact_strides(system: Machine, q: Floats, t: float) -> Floats:
         if any(isinstance(shape, Plane) for shape in (pair.first_shape, pair.second_shape)):
             continue
         row, above = np.zeros(tree.nq + tree.nu), common_ancestor(tree.parent.tolist(), pair.first, pair.second)
-        for link, turn, shift, shape in ((pair.first, pair.first_turn, pair.first_shift, pair.first_shape),
-                                         (pair.second, pair.second_turn, pair.second_shift, pair.second_shape)):
+        for link, axes, shift, shape in ((pair.first, pair.first_axes, pair.first_shift, pair.first_shape),
+                                         (pair.second, pair.second_axes, pair.second_shift, pair.second_shape)):
             arm = _length(Vector(*shift)) + _radius(shape)
-            own = _length(Vector(shift[0], shift[1], 0.0)) + _swept(shape, turn)
+            own = _length(Vector(shift[0], shift[1], 0.0)) + _swept(shape, np.array(axes, dtype=float).T)
             while link != above:
                 joint, start, parent = tree.joints[link], int(tree.q_start[link]), int(tree.parent[link])
                 if joint is not None:

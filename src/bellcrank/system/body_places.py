@@ -12,6 +12,7 @@ from bellcrank.formulations.common.body_kinetics import AT_BODY, BodyPlace, all_
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import require_direct
 from bellcrank.mechanism.mechanism import Body
+from bellcrank.mechanism.turns import Rows, apply, product
 from bellcrank.schedule.sweeps import Direct
 from bellcrank.spatial import Vector
 
@@ -38,8 +39,9 @@ def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
     turn, shift = tree.body_turn[index], model.body_shift(index)
     if frame is None:
         return int(tree.body_link[index]), turn, shift
-    at = model.values_of(frame.pose.position)
-    return int(tree.body_link[index]), turn @ frame.pose.rotation, shift + np.asarray((turn @ at[..., None])[..., 0])
+    at, own = model.values_of(frame.pose.position), model.values_of(frame.pose.rows)
+    return (int(tree.body_link[index]), turn @ own.reshape(*own.shape[:-1], 3, 3),
+            shift + np.asarray((turn @ at[..., None])[..., 0]))
 
 
 def poses_function(model: Model, name: str) -> Function:
@@ -51,14 +53,15 @@ def poses_function(model: Model, name: str) -> Function:
 
 def _place_on_link(model: Model, body: str) -> BodyPlace:
     """The same as `body_place`, in numbers and expressions of parameters."""
-    link, turn, _ = body_place(model, body)
+    link = body_place(model, body)[0]
     tree, frame = model.tree, next((f for f in model.mechanism.frames if f.name == body), None)
     index = frame.body if frame else model.mechanism.body(body).index
     shift = Vector(*tree.body_shift_symbolic.get(index, tuple(tree.body_shift[index].tolist())))
+    turn: Rows = tuple(tree.body_turn[index].ravel().tolist())
     if frame is not None:
-        at = Vector(*frame.pose.position)
-        shift = shift + Vector(*(Vector(*row).dot(at) for row in tree.body_turn[index].tolist()))
-    return BodyPlace(link, tuple(tuple(row) for row in turn.tolist()), tuple(shift))
+        shift = shift + Vector(*apply(turn, frame.pose.position))
+        turn = product(turn, frame.pose.rows)
+    return BodyPlace(link, (turn[0:3], turn[3:6], turn[6:9]), tuple(shift))
 
 
 def body_function(model: Model, what: str, body: str, name: str) -> Function | None:

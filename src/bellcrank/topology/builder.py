@@ -14,11 +14,13 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
+from bellcrank.mechanism.joints.turned_joint import TurnedJoint
 from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.machine_sizes import typical_length
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
-from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.mechanism.turns import has_parameter, product
+from bellcrank.scalar.graph import Number
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology import link_frames as frames
 from bellcrank.topology.carriers import bound_joints, link_inertias
@@ -69,7 +71,7 @@ class _Builder:
         records = mechanism.joints
         self.inboard: list[Connection | None] = [records[j] if j >= 0 else None for j in topology.joint]
         kinds: list[Joint | None] = [
-            None if r is None else Weld() if isinstance(r.joint, HeldNode) else _reversed(r) if back else r.joint
+            None if r is None else Weld() if isinstance(r.joint, HeldNode) else _tree_joint(r, back)
             for r, back in zip(self.inboard, topology.backwards, strict=True)]
         # links: heads are bodies that are not welded to their parent
         self.heads = [0] + [b for b in topology.order if not (merge_welds and type(kinds[b]) is Weld)]
@@ -94,12 +96,11 @@ class _Builder:
         if all(p is HERE for p in chosen):
             return np.tile(np.eye(3), (len(chosen), 1, 1)), np.zeros((len(chosen), 3)), {}
         turn = np.tile(np.eye(3), (len(chosen), 1, 1))
-        turned = [i for i, p in enumerate(chosen) if p.rows is not IDENTITY_ROWS]
-        for i in turned if self.parametric else ():
-            chosen[i].fixed(f"mechanism {self.mechanism.name!r}: a joint that carries a body")
+        turned = [i for i, (p, (r, _)) in enumerate(zip(chosen, ends, strict=True))
+                  if p.rows is not IDENTITY_ROWS and not (self.parametric and _turned_by_parameters(r))]
         if turned:
             turn[turned] = self._gather([chosen[i].rows for i in turned], 9).reshape(-1, 3, 3)
-        symbolic = {i: p.position for i, p in enumerate(chosen) if self.parametric and _has_parameter(p.position)}
+        symbolic = {i: p.position for i, p in enumerate(chosen) if self.parametric and has_parameter(p.position)}
         return turn, self._gather([p.position for p in chosen], 3), symbolic
 
     def _weld_poses(self) -> None:
@@ -122,7 +123,7 @@ class _Builder:
             shift = _add(_times(self.body_turn[p], shift), base)
             self.body_turn[b] = self.body_turn[p] @ turn
             self.body_shift[b] = [self.mechanism.default(x) for x in shift]
-            if _has_parameter(shift):
+            if has_parameter(shift):
                 self.body_symbol[b] = shift
 
     def _sides(self) -> frames.Sides:
@@ -190,11 +191,11 @@ class _Builder:
             symbolic_place[:] = [link in self.outer_symbol or int(self.parent[link]) in self.inner_symbol
                                  for link in range(n)]
         kind, entries, shift, rest, along = frames.placements(place_turn, place_shift, usable & ~symbolic_place)
-        constants = np.zeros((n, 3))
+        constants = np.zeros((n, max(3, *(len(j.constants()) for j in self.joints if j is not None))))
         own: dict[int, tuple[Number, ...]] = {}
         for link, joint in enumerate(self.joints):
             values = joint.constants() if joint is not None else ()
-            if self.parametric and _has_parameter(values):
+            if self.parametric and has_parameter(values):
                 own[link] = values
             elif any(values):
                 constants[link, :len(values)] = values
@@ -229,7 +230,7 @@ class _Builder:
         """Ten numbers per link about its frame's origin, parameters at their defaults."""
         self.inertia_symbol = {
             b for b, own in enumerate(self.inertias)
-            if _has_parameter((own.mass, *own.com, *own.inertia))} if self.parametric else set()
+            if has_parameter((own.mass, *own.com, *own.inertia))} if self.parametric else set()
         mass, com, six = (self._gather([getattr(own, what) for own in self.inertias], width)
                           for what, width in (("mass", 1), ("com", 3), ("inertia", 6)))
         mass = mass[:, 0]
@@ -298,14 +299,14 @@ class _Builder:
         at = _times(turn, pose.position)
         base = self.body_link_symbol.get(body, tuple(self.body_link_shift[body].tolist()))
         shift = _add(at, base)
-        if not _has_parameter(shift):
+        if not has_parameter(shift):
             shift = tuple(frames.snap(np.array(shift, dtype=float), self.length).tolist())
-        axes = np.full((3, 3), np.nan) if _has_parameter(pose.rows) else frames.snap(turn @ pose.rotation @ align)
+        axes = np.full((3, 3), np.nan) if has_parameter(pose.rows) else frames.snap(turn @ pose.rotation @ align)
         return int(self.link_of[body]), axes, shift
 
     def axes_on_link(self, body: int, pose: Pose, align: Floats) -> tuple[Number, ...]:
         """The axes of a frame in the link's, by rows, if they are parameters."""
-        if not _has_parameter(pose.rows):
+        if not has_parameter(pose.rows):
             return ()
         columns = [_times(self.body_link_turn[body], pose.rows[i::3]) for i in range(3)]  # on the link
         return tuple(x for row in zip(*columns, strict=True) for x in _times(align.T, row))
@@ -356,6 +357,20 @@ class _Builder:
         return [float(x) for x in self.body_turn[p] @ shift[0] + self.body_shift[p]]
 
 
+def _turned_by_parameters(record: Connection | None) -> bool:
+    return record is not None and (record.parent_pose.parametric or record.child_pose.parametric)
+
+
+def _tree_joint(record: Connection, backwards: bool) -> Joint:
+    """A joint as its outboard body sees it; turns of its frames that depend on parameters are among its numbers."""
+    joint = _reversed(record) if backwards else record.joint
+    if not _turned_by_parameters(record):
+        return joint
+    poses = (record.child_pose, record.parent_pose) if backwards else (record.parent_pose, record.child_pose)
+    align = joint.alignment().ravel().tolist()
+    return TurnedJoint(joint, *(product(pose.rows, align) for pose in poses))
+
+
 def _reversed(record: Connection) -> Joint:
     """A joint that was given from the body towards its parent."""
     if isinstance(record.joint, (Modal, NodeMotion)):
@@ -378,10 +393,6 @@ def _alignments(joints: Sequence[Joint]) -> Floats:
         if not j.has_free_frame:
             out[i] = j.alignment()
     return out
-
-
-def _has_parameter(values: Sequence[Number]) -> bool:
-    return any(type(v) is Scalar for v in values)
 
 
 def _times(turn: Floats, v: Sequence[Number]) -> tuple[Number, ...]:

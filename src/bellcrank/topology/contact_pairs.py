@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from bellcrank.mechanism.contact.narrow_phase import touches
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.mechanism.forces.element import Moving
@@ -49,8 +46,8 @@ class ContactPair(FramePair):
 
     def touches(self, first: Moving, second: Moving) -> list[Touch]:
         """Where the shapes touch or would first: always the same number of places."""
-        return touches(self.first_shape, _placed(first, self.first_turn, self.first_shift),
-                       self.second_shape, _placed(second, self.second_turn, self.second_shift))
+        return touches(self.first_shape, _placed(first, self.first_axes, self.first_shift),
+                       self.second_shape, _placed(second, self.second_axes, self.second_shift))
 
     def motions(self, first: Moving, second: Moving) -> list[tuple[Touch, Number, Vector]]:
         """The same with the rates of the depths, and the slips."""
@@ -74,8 +71,8 @@ class ContactPair(FramePair):
     def _bend_axes(self, first: Moving, second: Moving) -> tuple[Vector, ...]:
         """The axes of the states of bristles: those of the plane, if there is one, or of the first shape."""
         on_second = isinstance(self.second_shape, Plane)
-        frame = _placed(second, self.second_turn, self.second_shift) if on_second else _placed(
-            first, self.first_turn, self.first_shift)
+        frame = _placed(second, self.second_axes, self.second_shift) if on_second else _placed(
+            first, self.first_axes, self.first_shift)
         return frame.axes[:len(self.bends[0])]
 
     def _bend(self, place: int, touch: Touch, first: Moving, second: Moving, around: Any) -> Vector:
@@ -131,6 +128,6 @@ def velocity_at(link: Moving, point: Vector) -> Vector:
     return out
 
 
-def _placed(link: Moving, turn: npt.NDArray[np.float64], shift: tuple[Number, ...]) -> ShapeFrame:
-    x, y, z = (link.axes.apply(Vector(*column)) for column in turn.T.tolist())
+def _placed(link: Moving, axes: tuple[tuple[Number, ...], ...], shift: tuple[Number, ...]) -> ShapeFrame:
+    x, y, z = (link.axes.apply(Vector(*axis)) for axis in axes)
     return ShapeFrame(link.origin + link.axes.apply(Vector(*shift)), x, y, z)

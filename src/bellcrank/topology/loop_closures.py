@@ -153,9 +153,8 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
         second, _, b = builder.frame_on_link(s.second, Pose(s.second_point), plain)
         pairs.append(PointPair(s.name, first, second, a, b, _told(s, builder)))
     for c in mechanism.bushings:
-        ends = (*builder.frame_on_link(c.first, c.first_pose, plain),
-                *builder.frame_on_link(c.second, c.second_pose, plain))
-        pairs.append(BushingPair(c.name, ends[0], ends[3], *ends[1:3], *ends[4:], c.bushing))
+        one, other = _frame(builder, c.first, c.first_pose), _frame(builder, c.second, c.second_pose)
+        pairs.append(BushingPair(c.name, one[0], other[0], *one[1:], *other[1:], c.bushing))
     for d in mechanism.drags:
         link, _, at = builder.frame_on_link(d.body, Pose(d.at), plain)
         if link:
@@ -169,12 +168,19 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
     return forces, tuple(pairs), named
 
 
+def _frame(builder: _Builder, body: int, pose: Pose
+           ) -> tuple[int, tuple[tuple[Number, ...], ...], tuple[Number, ...]]:
+    """The link of a frame, its axes and its origin there."""
+    link, turn, shift = builder.frame_on_link(body, pose, np.eye(3))
+    rows = builder.axes_on_link(body, pose, np.eye(3)) or tuple(turn.ravel().tolist())
+    return link, (rows[0::3], rows[1::3], rows[2::3]), shift
+
+
 def _contacts(mechanism: Mechanism, builder: _Builder) -> list[tuple[ContactPair, bool]]:
     """Contacts between links, and whether they are rigid."""
     out = []
     for c in mechanism.contacts:
-        first = builder.frame_on_link(c.first, c.first_pose, np.eye(3))
-        second = builder.frame_on_link(c.second, c.second_pose, np.eye(3))
+        first, second = _frame(builder, c.first, c.first_pose), _frame(builder, c.second, c.second_pose)
         if first[0] == second[0]:
             raise ModelError(f"contact {c.name!r}: its bodies do not move against each other (they are welded "
                              "together, or both to the ground)")

@@ -147,7 +147,7 @@ class BushingPair(FramePair):
 
     def _frame(self, first: Moving) -> tuple[Vector, Vector, Vector]:
         """Axes of the first frame."""
-        x, y, z = (first.axes.apply(Vector(*column)) for column in self.first_turn.T.tolist())
+        x, y, z = (first.axes.apply(Vector(*column)) for column in self.first_axes)
         return x, y, z
 
     def _state(self, first: Moving, second: Moving) -> tuple[Vector, tuple[Vector, Vector, Vector], Vector, Vector]:
@@ -157,7 +157,7 @@ class BushingPair(FramePair):
         point = second.origin + arm
         at = point - first.origin - first.axes.apply(Vector(*self.first_shift))
         rate = second.velocity + second.omega.cross(arm) - first.velocity - first.omega.cross(point - first.origin)
-        x, y, z = (_seen(frame, second.axes.apply(Vector(*column))) for column in self.second_turn.T.tolist())
+        x, y, z = (_seen(frame, second.axes.apply(Vector(*column))) for column in self.second_axes)
         return _seen(frame, at), (x, y, z), _seen(frame, rate), _seen(frame, second.omega - first.omega)
 
     def wrenches(self, first: Moving, second: Moving, around: Surroundings) -> tuple[Force, Force]:

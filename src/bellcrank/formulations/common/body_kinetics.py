@@ -26,7 +26,7 @@ class BodyPlace(NamedTuple):
     """Where a body's frame lies: its link, and its pose in the link's frame."""
 
     link: int
-    turn: tuple[tuple[float, float, float], ...]  #: rows of the rotation matrix
+    turn: tuple[tuple[Number, ...], ...]  #: rows of the rotation matrix: numbers, or expressions of parameters
     shift: tuple[Number, ...]  #: numbers, or expressions of parameters
 
     def local(self, point: Vector) -> Vector:

@@ -178,15 +178,15 @@ class _Build(FileValues):
             return
         match part.type:
             case "screw":
-                kind: joints.Joint = joints.Screw(part.axis, self.number(part.pitch))
+                kind: joints.Joint = joints.Screw(self.axis(part.axis), self.number(part.pitch))
             case "universal":
-                kind = joints.Universal(part.axis1, part.axis2)
+                kind = joints.Universal(self.axis(part.axis1), self.axis(part.axis2))
             case "planar":
-                kind = joints.Planar(part.normal)
+                kind = joints.Planar(self.axis(part.normal))
             case "spherical" | "free" | "weld":
                 kind = getattr(joints, part.type.capitalize())()
             case _:
-                kind = getattr(joints, part.type.capitalize())(part.axis)
+                kind = getattr(joints, part.type.capitalize())(self.axis(part.axis))
         if part.at is not None:
             if part.parent_pose is not None or part.child_pose is not None:
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
@@ -230,17 +230,17 @@ class _Build(FileValues):
             case "distance":
                 kind: object = constraints.Distance(self.of_time(part.length))
             case "point_on_line":
-                kind = constraints.PointOnLine(part.axis)
+                kind = constraints.PointOnLine(self.axis(part.axis))
             case "angle":
-                kind = constraints.Angle(self.of_time(part.angle), part.axis, part.child_axis)
+                kind = constraints.Angle(self.of_time(part.angle), self.axis(part.axis), self.axis(part.child_axis))
             case "rolling_ball":
-                kind = rolling.RollingBall(self.number(part.radius), part.normal)
+                kind = rolling.RollingBall(self.number(part.radius), self.axis(part.normal))
             case "rolling_disk":
-                kind = rolling.RollingDisk(self.number(part.radius), part.normal, part.axis)
+                kind = rolling.RollingDisk(self.number(part.radius), self.axis(part.normal), self.axis(part.axis))
             case "knife_edge":
-                kind = rolling.KnifeEdge(part.across)
+                kind = rolling.KnifeEdge(self.axis(part.across))
             case _:
-                kind = constraints.PointOnPlane(part.normal, self.of_time(part.offset))
+                kind = constraints.PointOnPlane(self.axis(part.normal), self.of_time(part.offset))
         self.m.add_constraint(name, kind, part.parent, part.child, *self.ends(part, f"constraint {name!r}"),
                               closed=part.closed)
 

@@ -13,7 +13,7 @@ from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import NO_UNITS
 from bellcrank.mechanism.checks import HUGE
 
-__all__ = ["Axis", "Fixed", "Law", "Name", "Num", "NumRows", "Rows", "Text", "Three", "ThreeTimed", "Timed",
+__all__ = ["Axis", "Fixed", "Law", "Name", "Num", "NumRows", "Text", "Three", "ThreeTimed", "Timed",
            "form", "shown"]
 
 _AXES = ("x", "y", "z", "-x", "-y", "-z")
@@ -58,13 +58,13 @@ def _law(value: Any) -> float | str:
     return found
 
 
-def _axis(value: Any) -> str | tuple[float, ...]:
+def _axis(value: Any) -> str | tuple[float | str, ...]:
     if isinstance(value, str) and value in _AXES:
         return value
     if not isinstance(value, (list, tuple)) or len(value) != 3:
         raise PydanticCustomError("axis", "needs one of x, y, z, -x, -y, -z or three numbers, got {got}",
                                   {"got": shown(value)})
-    return tuple(_finite(v) for v in value)
+    return tuple(_number(v) for v in value)
 
 
 def shown(value: Any) -> str:
@@ -92,9 +92,8 @@ Timed = Annotated[float | str, PlainValidator(_law), WithJsonSchema({"anyOf": [
     {"type": "number"}, {"type": "string", "description": "a formula of parameters, or of the time t"},
     {"type": "object", "properties": {"law": {"type": ["string", "number"]}}, "required": ["law"],
      "additionalProperties": False, "description": "a formula of the time that does not name t"}]})]
-Axis = Annotated[str | tuple[float, ...], PlainValidator(_axis), WithJsonSchema({"anyOf": [
-    {"enum": list(_AXES)}, {"type": "array", "items": {"type": "number"}, "minItems": 3, "maxItems": 3}]})]
+Axis = Annotated[str | tuple[float | str, ...], PlainValidator(_axis), WithJsonSchema({"anyOf": [
+    {"enum": list(_AXES)}, {"type": "array", "items": _NUMBER_FORM, "minItems": 3, "maxItems": 3}]})]
 Three = Annotated[list[Num], Field(min_length=3, max_length=3)]
 ThreeTimed = Annotated[list[Timed], Field(min_length=3, max_length=3)]
-Rows = Annotated[list[Annotated[list[Fixed], Field(min_length=3, max_length=3)]], Field(min_length=3, max_length=3)]
 NumRows = Annotated[list[Three], Field(min_length=3, max_length=3)]

@@ -72,8 +72,15 @@ class FileValues:
         if isinstance(pose, list):
             return Pose(self.numbers(pose))
         position = self.numbers(pose.position)
-        if pose.rpy is None:
-            return Pose(position, pose.rotation)
-        if pose.rotation is not None:
-            raise ModelError("a pose has either rotation or rpy, not both")
-        return Pose.rpy(position, *pose.rpy)
+        if pose.rpy is not None:
+            if pose.rotation is not None:
+                raise ModelError("a pose has either rotation or rpy, not both")
+            return Pose.rpy(position, *self.numbers(pose.rpy))
+        if pose.rotation is None:
+            return Pose(position)
+        turn: Any = self.numbers(pose.rotation) if len(pose.rotation) == 4 else [self.numbers(r) for r in pose.rotation]
+        return Pose(position, turn)
+
+    def axis(self, axis: str | Sequence[float | str]) -> str | tuple[Number, ...]:
+        """An axis, by its name or by numbers."""
+        return axis if isinstance(axis, str) else self.numbers(axis)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
-from bellcrank.io.native.entries import Fixed, Law, Rows, Three, form, shown
+from bellcrank.io.native.entries import Fixed, Law, Num, NumRows, Three, form, shown
 
 __all__ = ["MachineLawPart", "Matrix", "Part", "Pose", "PosePart"]
 
@@ -44,10 +44,10 @@ class PosePart(Part):
 
     position: Three = Field(default=[0.0, 0.0, 0.0], description="[m]")
     rotation: Annotated[
-        Annotated[Annotated[list[Fixed], Field(min_length=4, max_length=4)], Tag("list")]
-        | Annotated[Rows, Tag("matrix")], Discriminator(form)] | None = Field(
+        Annotated[Annotated[list[Num], Field(min_length=4, max_length=4)], Tag("list")]
+        | Annotated[NumRows, Tag("matrix")], Discriminator(form)] | None = Field(
         default=None, description="unit quaternion, scalar first, or rotation matrix by rows")
-    rpy: Annotated[list[Fixed], Field(min_length=3, max_length=3)] | None = Field(
+    rpy: Three | None = Field(
         default=None, description="angles [rad] about the fixed axes x, then y, then z")
 
 

@@ -10,23 +10,22 @@ from collections.abc import Sequence
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident, perpendicular
-from bellcrank.mechanism.joints.joint import Array, Joint
+from bellcrank.mechanism.joints.joint import Array, Joint, OtherJoint
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Motion, Transform
 
 __all__ = ["HeldJoint"]
 
 
-class HeldJoint(Joint):
+class HeldJoint(OtherJoint):
     """Another joint with some of its coordinates held at values, which are the last of its constants; without values
     where they are."""
 
     def __init__(self, joint: Joint, held: Sequence[int], values: Sequence[Number] | None = None) -> None:
         if joint.nq != joint.nu and (values is not None or len(held) != joint.nq):
             raise ModelError(f"a {type(joint).__name__} is held as a whole, where it is")
-        self.joint, self.held, self.values = joint, tuple(held), None if values is None else tuple(values)
-        self.nq, self.nu = joint.nq, joint.nu
-        self.speed_names, self.counts_turns = joint.speed_names, joint.counts_turns
+        super().__init__(joint)
+        self.held, self.values = tuple(held), None if values is None else tuple(values)
         names = joint.coordinate_names() if joint.nq == joint.nu else joint.speed_names
         extra = [names[k] for k in held] if joint.nq == joint.nu else list(names)
         self.condition_names = (*joint.condition_names, *(f"held {name}" for name in extra)) \
@@ -77,14 +76,8 @@ class HeldJoint(Joint):
     def measure(self, turn: Array, shift: Array) -> Array:
         return self.joint.measure(turn, shift)
 
-    def neutral(self) -> Array:
-        return self.joint.neutral()
-
-    def coordinate_names(self) -> tuple[str, ...]:
-        return self.joint.coordinate_names()
-
     def kind(self) -> tuple[object, ...]:
-        return ("HeldJoint", *self.joint.kind(), self.held, self.values is None)
+        return (*super().kind(), self.held, self.values is None)
 
     def __repr__(self) -> str:
         return f"HeldJoint({self.joint!r}, {self.held})"

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import no_parameters
 from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.scalar.graph import Number
+from bellcrank.mechanism.turns import has_parameter, unit
+from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
 
-__all__ = ["AXES", "AlongChild", "Array", "AxisJoint", "Joint", "Reversed", "unit_vector"]
+__all__ = ["AXES", "AlongChild", "Array", "AxisJoint", "Joint", "OtherJoint", "Reversed", "unit_vector"]
 
 Array = npt.NDArray[np.float64]
 #: squares of vectors divided by their length are this close to 1
@@ -48,6 +48,8 @@ class Joint(ABC):
     counts_energy = True
     #: whether `measure` finds angles with their whole turns, not within one turn
     counts_turns = False
+    #: attributes that are axes: in the frames on both bodies, or on the parent and on the child
+    directions: tuple[str, ...] = ()
 
     # -- kinematics, any scalar, canonical axes --------------------------------------------------
     def alignment(self) -> Array:
@@ -161,9 +163,10 @@ class AxisJoint(Joint):
     """
 
     has_free_frame = True
+    directions = ("axis",)
 
     @checked
-    def __init__(self, axis: str | Sequence[float] = "z") -> None:
+    def __init__(self, axis: str | Sequence[Number] = "z") -> None:
         self.axis = unit_vector(axis, f"{type(self).__name__} axis")
 
     def alignment(self) -> Array:
@@ -186,16 +189,54 @@ class AlongChild(Joint):
         return tuple(row.exchanged() for row in super().closure_rows(second, first, k))  # type: ignore[safe-super]
 
 
-class Reversed(Joint):
-    """A joint seen from its child, for tree joints that point towards the ground: the inverse motion of another joint,
-    with that joint's own coordinates and speeds."""
+class OtherJoint(Joint):
+    """A joint with the coordinates and speeds of another one, `joint`."""
 
     def __init__(self, joint: Joint) -> None:
         self.joint = joint
         self.nq, self.nu = joint.nq, joint.nu
         self.speed_names = joint.speed_names
-        self.condition_names = joint.condition_names
         self.counts_turns = joint.counts_turns
+
+    def neutral(self) -> Array:
+        return self.joint.neutral()
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        return self.joint.coordinate_names()
+
+    def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
+        return self.joint.rates(q, u)
+
+    def normalized(self, q: Sequence[Number]) -> list[Number]:
+        return self.joint.normalized(q)
+
+    def integrate(self, q: Array, du: Array) -> Array:
+        return self.joint.integrate(q, du)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return self.joint.difference(q0, q1)
+
+    @property
+    def adds_up(self) -> bool:
+        return self.joint.adds_up
+
+    def normalize(self, q: Array) -> Array:
+        return self.joint.normalize(q)
+
+    def kind(self) -> tuple[object, ...]:
+        return (type(self).__name__, *self.joint.kind())
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.joint!r})"
+
+
+class Reversed(OtherJoint):
+    """A joint seen from its child, for tree joints that point towards the ground: the inverse motion of another joint,
+    with that joint's own coordinates and speeds."""
+
+    def __init__(self, joint: Joint) -> None:
+        super().__init__(joint)
+        self.condition_names = joint.condition_names
 
     def alignment(self) -> Array:
         return self.joint.alignment()
@@ -243,39 +284,8 @@ class Reversed(Joint):
             column = t.column_to_parent(column)
         return column
 
-    def neutral(self) -> Array:
-        return self.joint.neutral()
-
-    def coordinate_names(self) -> tuple[str, ...]:
-        return self.joint.coordinate_names()
-
-    def rates(self, q: Sequence[Number], u: Sequence[Number]) -> list[Number]:
-        return self.joint.rates(q, u)
-
-    def normalized(self, q: Sequence[Number]) -> list[Number]:
-        return self.joint.normalized(q)
-
-    def integrate(self, q: Array, du: Array) -> Array:
-        return self.joint.integrate(q, du)
-
-    def difference(self, q0: Array, q1: Array) -> Array:
-        return self.joint.difference(q0, q1)
-
-    @property
-    def adds_up(self) -> bool:
-        return self.joint.adds_up
-
-    def normalize(self, q: Array) -> Array:
-        return self.joint.normalize(q)
-
     def reversed(self) -> Joint:
         return self.joint
-
-    def kind(self) -> tuple[object, ...]:
-        return ("Reversed", *self.joint.kind())
-
-    def __repr__(self) -> str:
-        return f"Reversed({self.joint!r})"
 
 
 def _rotated(turns: Sequence[Transform], v: Vector) -> Vector:
@@ -300,14 +310,16 @@ def _transposed(r: Rotation) -> Rotation:
             return Identity()
 
 
-def unit_vector(value: str | Sequence[float], what: str) -> tuple[float, float, float]:
-    """`value` (a name such as "z" or three numbers) as a unit vector of floats."""
+def unit_vector(value: str | Sequence[Number], what: str) -> tuple[Number, Number, Number]:
+    """`value` (a name such as "z" or three numbers) as a unit vector of floats, or of expressions of parameters."""
     if isinstance(value, str):
         if value not in AXES:
             raise ModelError(f"{what}: {value!r} is not an axis name; use one of {', '.join(AXES)} or three numbers")
         return AXES[value]
-    no_parameters(what, value)
     try:
+        if has_parameter(value):
+            x, y, z = unit(tuple(v if isinstance(v, Scalar) else float(v) for v in value))
+            return x, y, z
         vector = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise ModelError(f"{what}: {value!r} is not three numbers") from None
@@ -328,11 +340,15 @@ def unit_vector(value: str | Sequence[float], what: str) -> tuple[float, float, 
     return x, y, z
 
 
+def beside(z: Array) -> Array:
+    """The x axis, or y where that is nearly parallel to a unit vector `z`, shape (..., 3)."""
+    return np.where(np.abs(z[..., 0:1]) > 0.9, np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]))
+
+
 def frame_with_z(z: Array) -> Array:
     """Rotation matrices whose third column is `z`, shape (..., 3) -> (..., 3, 3); identity for z itself."""
     z = np.asarray(z, dtype=float)
-    pick = np.abs(z[..., 0:1]) > 0.9  # a direction that is not nearly parallel to z
-    helper = np.where(pick, np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]))
+    helper = beside(z)
     x = helper - z * (helper * z).sum(-1, keepdims=True)
     x = x / np.sqrt((x * x).sum(-1, keepdims=True))
     return np.stack([x, np.cross(z, x), z], axis=-1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from bellcrank.arguments import checked
 from bellcrank.mechanism.constraint_rows import Row, Side, parallel_axes, turn_about_z, turned_by, within
-from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, frame_with_z, unit_vector
+from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, beside, frame_with_z, unit_vector
+from bellcrank.mechanism.turns import Rows, by_columns, product, unit
 from bellcrank.scalar.functions import cos, sin
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import AboutZ, Force, Motion, Transform, Vector
@@ -27,8 +28,22 @@ class Planar(Joint):
     speed_names = ("x", "y", "angle")
 
     @checked
-    def __init__(self, normal: str | Sequence[float] = "z") -> None:
+    def __init__(self, normal: str | Sequence[Number] = "z") -> None:
         self.normal = unit_vector(normal, "Planar normal")
+
+    @property
+    def axes(self) -> tuple[Number, ...]:
+        """All numbers of its axes."""
+        return self.normal
+
+    def settled(self, number: Callable[[Sequence[Number]], Sequence[float]]) -> tuple[Planar, Rows]:
+        """For a normal that depends on parameters: see `parametric_axes`. Which axis of the joint frame x follows is
+        decided at their default values."""
+        made = Planar(number(self.normal))
+        align = made.alignment()
+        z, helper = Vector(*self.normal), Vector(*beside(np.array(made.normal)).tolist())
+        x = Vector(*unit(helper - z * helper.dot(z)))
+        return made, product(by_columns(x, z.cross(x), z), align.T.ravel().tolist())
 
     def alignment(self) -> Array:
         return frame_with_z(np.array(self.normal))

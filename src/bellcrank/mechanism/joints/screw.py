@@ -24,7 +24,7 @@ class Screw(AxisJoint):
     speed_names = ("angle",)
 
     @checked
-    def __init__(self, axis: str | Sequence[float] = "z", pitch: Number = 0.0) -> None:
+    def __init__(self, axis: str | Sequence[Number] = "z", pitch: Number = 0.0) -> None:
         super().__init__(axis)
         if not isinstance(pitch, Scalar):
             try:

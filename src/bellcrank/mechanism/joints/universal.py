@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side, coincident, perpendicular
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint, unit_vector
+from bellcrank.mechanism.turns import Rows, by_columns, has_parameter, product, unit
 from bellcrank.scalar.functions import atan2, cos, sin
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.spatial import AboutX, AboutZ, Force, General, Matrix3, Motion, Rotation, Transform, Vector
@@ -28,14 +29,31 @@ class Universal(Joint):
     speed_names = ("angle1", "angle2")
 
     @checked
-    def __init__(self, axis1: str | Sequence[float] = "x", axis2: str | Sequence[float] = "y") -> None:
+    def __init__(self, axis1: str | Sequence[Number] = "x", axis2: str | Sequence[Number] = "y") -> None:
         self.axis1 = unit_vector(axis1, "Universal axis1")
         self.axis2 = unit_vector(axis2, "Universal axis2")
+        self.across: tuple[Number, Number]  #: the parts of axis1 across and along axis2
+        if has_parameter((*self.axis1, *self.axis2)):  # see `settled`
+            return
         self._normal = np.cross(self.axis2, self.axis1)  # accurate for nearly parallel axes, too
         across, along = float(np.sqrt(self._normal @ self._normal)), float(np.dot(self.axis1, self.axis2))
         if across < 1e-6:
             raise ModelError("Universal: axis1 and axis2 are parallel; give two different directions")
-        self._across = (1.0, 0.0) if abs(along) < 1e-15 else (across, along)
+        self.across = (1.0, 0.0) if abs(along) < 1e-15 else (across, along)
+
+    @property
+    def axes(self) -> tuple[Number, ...]:
+        """All numbers of its axes."""
+        return (*self.axis1, *self.axis2)
+
+    def settled(self, number: Callable[[Sequence[Number]], Sequence[float]]) -> tuple[Universal, Rows]:
+        """For axes that depend on parameters: see `parametric_axes`. Their angle remains one of the joint's numbers."""
+        made, z, axis = Universal(number(self.axis1), number(self.axis2)), Vector(*self.axis2), Vector(*self.axis1)
+        align, y = made.alignment(), Vector(*unit(z.cross(axis)))
+        x = y.cross(z)
+        made.across = across, along = axis.dot(x), axis.dot(z)
+        made.axis1 = tuple(across * p + along * r for p, r in align[:, [0, 2]].tolist())
+        return made, product(by_columns(x, y, z), align.T.ravel().tolist())
 
     def alignment(self) -> Array:
         z = np.array(self.axis2)
@@ -43,7 +61,7 @@ class Universal(Joint):
         return np.stack([np.cross(y, z), y, z], axis=-1)
 
     def constants(self) -> tuple[Number, ...]:
-        return self._across
+        return self.across
 
     def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
         c1, s1 = cos(q[0]), sin(q[0])
@@ -99,7 +117,7 @@ class Universal(Joint):
         return perpendicular(first, second, axis.cross(there), second.z)  # the second axis after the first turn
 
     def measure(self, turn: Array, shift: Array) -> Array:
-        a, b = (float(c) for c in self._across)
+        a, b = (float(c) for c in self.across)
         z = turn[..., 2]  # the second axis after the first turn, measured from where it was
         along = -a * b * z[..., 0] + a * a * z[..., 2]
         first = np.arctan2(-a * z[..., 1], along)
