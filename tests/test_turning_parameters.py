@@ -151,6 +151,20 @@ def test_frames_bushings_and_inertias():
     assert np.allclose(d["x"].ravel()[:9], ((high.rotation - low.rotation) / 2e-6).ravel(), atol=1e-8)
 
 
+def test_a_cut_joint_is_locked_where_it_is():
+    for system in (bc.compile(linkage(MOVED), backend="numpy", cut=["D"]),
+                   bc.compile(linkage(), backend="numpy", cut=["D"]).with_parameters(**HARDPOINTS)):
+        state = system.assemble(q={"A": 0.3})
+        locked = system.lock("D")
+        assert locked.dof == 0 and abs(locked.loop_error(state)).max() < 1e-14
+
+
+def test_pictures_show_axes_where_they_are(tmp_path):
+    system = values(bc.compile(chain()))
+    run = system.simulate(system.random_state(np.random.default_rng(0)), 0.01, step=1e-3)
+    assert run.animate(tmp_path / "chain.html") and len(chain()._repr_html_()) > 1000
+
+
 # -- constraints and errors -------------------------------------------------------------------------
 def test_axes_of_constraints():
     def machine(x=None):

@@ -45,8 +45,8 @@ def joint_axes(system: System, q: Floats) -> dict[str, tuple[bool, Floats]]:
         kind = record.joint
         if isinstance(kind, (Revolute, Prismatic, Planar)):
             axis = np.asarray(kind.normal if isinstance(kind, Planar) else kind.axis, dtype=float)
-            found[record.name] = (isinstance(kind, Prismatic),
-                                  np.asarray(turns[record.parent] @ record.parent_pose.rotation @ axis))
+            turn = system.model.values_of(record.parent_pose.rows).reshape(-1, 3, 3)[0]
+            found[record.name] = (isinstance(kind, Prismatic), np.asarray(turns[record.parent] @ turn @ axis))
     return found
 
 

@@ -178,7 +178,19 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
     def parameter(self, name: str, value: float) -> Number:
         """A number that stays a run-time input of the compiled system, with its default value.
 
-        Use it like a float for masses, inertias, lengths, pitches, gravity, wrenches and force elements.
+        Use it like a float for masses, inertias, positions, axes, orientations, lengths, pitches, gravity, wrenches and
+        force elements. Hardpoints made of parameters move joints and turn their axes:
+
+        >>> import numpy as np
+        >>> import bellcrank as bc
+        >>> m = bc.Mechanism("arm")
+        >>> front, rear = (np.array([m.parameter(f"{name}.{c}", x) for c, x in zip("xyz", p)])
+        ...                for name, p in (("front", (0.1, 0.3, 0)), ("rear", (-0.1, 0.35, 0))))
+        >>> arm = m.add_body("arm", bc.Inertia(2.0, (0, 0.5, 0), (0.1, 0.1, 0.1)))
+        >>> pivot = m.add_joint("pivot", bc.Revolute(rear - front), m.ground, arm, at=front)
+        >>> d = bc.compile(m).derivatives("pose", [0.2], by="rear.z", body="arm")  # of the rotation and the position
+        >>> d["rear.z"].shape
+        (12,)
         """
         try:
             value = float(value)

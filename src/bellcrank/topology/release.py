@@ -10,6 +10,7 @@ import numpy as np
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.joints.held_joint import HeldJoint
 from bellcrank.mechanism.motion import STILL, Law, Prescribed
+from bellcrank.mechanism.turns import apply, by_columns, product
 from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, LinkStep, LoopForce, Tree
@@ -132,14 +133,11 @@ def _held_here(c: Closure, places: Mapping[str, Sequence[float]]) -> dict[int, f
 
 
 def _welded(c: Closure, values: Sequence[float]) -> Closure:
-    if c.first_axes:
-        raise ModelError(f"joint {c.name!r} cannot be held: its frame is defined at closing")
-    turn, shift = c.first_turn, np.zeros(3)
+    rows, shift = c.turns[0], c.first_shift
     for t in c.kind.transforms([*values], [float(k) for k in c.kind.constants()]):
-        axes = [t.rotation.apply(Vector(*row)) for row in np.eye(3).tolist()]
-        shift = shift + turn @ np.array([*t.translation])
-        turn = turn @ np.array([[*a] for a in axes]).T
-    return c.welded(turn, tuple(x + d for x, d in zip(c.first_shift, shift.tolist(), strict=True)))
+        shift = tuple(x + d for x, d in zip(shift, apply(rows, t.translation), strict=True))
+        rows = product(rows, by_columns(*(t.rotation.apply(Vector(*axis)) for axis in np.eye(3).tolist())))
+    return c.welded(rows, shift)
 
 
 def carried_joints(tree: Tree, body: str) -> tuple[str, ...]:

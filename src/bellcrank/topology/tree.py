@@ -23,6 +23,7 @@ from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.machine_sizes import coordinate_sizes, power_of_two, speed_sizes
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.parts import Frame
+from bellcrank.mechanism.turns import has_parameter
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import RigidInertia, Transform, Vector
 from bellcrank.topology.contact_pairs import ContactPair
@@ -105,9 +106,11 @@ class Closure(NamedTuple):
         """The same with another kind of joint, which holds some of its coordinates by as many conditions more."""
         return self._replace(kind=kind, rows=self.rows + conditions, free=self.free or self)
 
-    def welded(self, turn: Floats, shift: tuple[Number, ...]) -> Closure:
-        """The same links held together, with this joint frame on the first."""
-        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift, first_axes=(), rows=6, free=self)
+    def welded(self, axes: tuple[Number, ...], shift: tuple[Number, ...]) -> Closure:
+        """The same links held together, with this joint frame on the first: axes by rows, and origin."""
+        turn = np.full((3, 3), np.nan) if has_parameter(axes) else np.reshape(axes, (3, 3))
+        return self._replace(kind=Weld(), first_turn=turn, first_shift=shift,
+                             first_axes=axes if has_parameter(axes) else (), rows=6, free=self)
 
 
 class NamedForce(NamedTuple):

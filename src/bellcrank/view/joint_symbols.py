@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.joints import Joint
+from bellcrank.scalar.graph import Number
 from bellcrank.view.frame_algebra import along, triple_of, turned
 from bellcrank.view.scene import DrawnJoint, DrawnShape
 
@@ -17,11 +20,12 @@ _DARK = (0.27, 0.30, 0.35, 1.0)
 _RAIL = (0.55, 0.58, 0.63, 1.0)
 
 
-def joint_axes(joint: Joint) -> tuple[tuple[float, float, float], ...]:
-    """Directions about or along which a joint moves, in its own frame; none where there is no single one."""
+def joint_axes(joint: Joint, numbers: Callable[[Sequence[Number]], Floats]) -> tuple[tuple[float, float, float], ...]:
+    """Directions about or along which a joint moves, in its own frame; none where there is no single one. `numbers`
+    says what parameters stand for."""
     for names in (("axis1", "axis2"), ("axis",), ("normal",)):
         if all(hasattr(joint, name) for name in names):
-            return tuple(triple_of(getattr(joint, name)) for name in names)
+            return tuple(triple_of(numbers(getattr(joint, name))) for name in names)
     return ()
 
 

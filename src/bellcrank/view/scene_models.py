@@ -93,7 +93,7 @@ def _joints(mechanism: Mechanism, numbers: Numbers, cut: Sequence[str]) -> tuple
         if isinstance(r.joint, (Modal, NodeMotion, FirstOrder)) or r.name in mechanism.open_at_start:
             continue
         found.append(DrawnJoint(r.name, type(r.joint).__name__, r.parent, r.child, _frame(r.parent_pose, numbers),
-                                _frame(r.child_pose, numbers), joint_axes(r.joint), r.name in cut))
+                                _frame(r.child_pose, numbers), joint_axes(r.joint, numbers.all), r.name in cut))
     return tuple(found)
 
 
