@@ -616,3 +616,17 @@ def test_exported_c(tmp_path: Path) -> None:
         assert status == 0
     run = system.simulate(state, 0.1, step=0.01)
     assert np.abs(y - np.concatenate([run.q.values[-1], run.u.values[-1]])).max() < 1e-12
+
+
+def test_a_small_disk_rolls_wherever_it_was_guessed() -> None:
+    """By its own size it is far below the plane: it is lifted, not laid flat."""
+    m = bc.Mechanism("coin")
+    m.add_joint("free", bc.Free(), m.ground, m.add_body("disk", bc.Inertia.cylinder(0.1, 0.05, 0.01, "y")))
+    m.add_constraint("floor", bc.RollingDisk(0.05), m.ground, "disk")
+    system, rng = bc.compile(m, backend="numpy"), np.random.default_rng(3)
+    for _ in range(6):
+        turn = rng.normal(size=4)
+        guess = np.concatenate([turn / np.linalg.norm(turn), rng.normal(size=2), [-rng.uniform(0.2, 0.6)]])
+        state = system.assemble(guess, rng.normal(size=6))
+        assert abs(system.loop_error(state)).max() < 1e-13 and abs(system.loop_rate_error(state)).max() < 1e-12
+        assert np.isfinite(system.forward_dynamics(state)).all()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
-from bellcrank.errors import AssemblyError, BranchWarning, ModelError, StateError, outside
+from bellcrank.errors import AssemblyError, BellcrankError, BranchWarning, ModelError, StateError, outside
 from bellcrank.loops.closer import State, Target
 from bellcrank.loops.closer import project as project_speeds
+from bellcrank.loops.drawing_tolerance import off
 from bellcrank.loops.nearest import End, Held, Nearest
 from bellcrank.loops.tolerances import DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
@@ -298,11 +300,35 @@ def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | 
     key = (guess.tobytes(), near.weights.tobytes(), near.t, near.wanted)
     if key not in known:
         found = near.free(guess, plans.model.prescribed_mask())
+        if not _regular(plans, found, near.t):
+            found = _over_long_ways(plans, near, guess)
         if len(known) >= 8:
             known.pop(next(iter(known), key), None)
         known[key] = found
     found = known[key]
     return None if found is None else found.copy()
+
+
+def _regular(plans: LoopPlans, q: Floats | None, t: float) -> bool:
+    """Whether a closed position was found, and constraints can be differentiated there (a disk that lies flat cannot
+    roll)."""
+    if q is None:
+        return False
+    try:
+        return bool(np.isfinite(plans.loops.linearized(q, t)[1]).all())
+    except BellcrankError:
+        return False
+
+
+def _over_long_ways(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | None:
+    """The nearest closed position, where displacements as long as the gaps at the guess are no longer than a turn of
+    one radian: bodies far from their place would rather turn than move, by the machine's own length."""
+    tree = plans.tree
+    lengths = replace(tree, length=2.0 * tree.length).speed_sizes > tree.speed_sizes
+    gap = max(1.0, off(plans.closer, plans.configuration.normalize(guess), near.t))
+    found = replace(near, weights=np.where(lengths, near.weights / gap, near.weights)).free(
+        guess, plans.model.prescribed_mask())
+    return found if _regular(plans, found, near.t) else None
 
 
 def _unclosed(plans: LoopPlans, near: Nearest, start: Floats, held: Held, what: str) -> AssemblyError:
