@@ -299,9 +299,10 @@ def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | 
     known = plans.closer.known
     key = (guess.tobytes(), near.weights.tobytes(), near.t, near.wanted)
     if key not in known:
-        found = near.free(guess, plans.model.prescribed_mask())
-        if not _regular(plans, found, near.t):
-            found = _over_long_ways(plans, near, guess)
+        with np.errstate(all="ignore"):  # what comes out is looked at
+            found = near.free(guess, plans.model.prescribed_mask())
+            if not _regular(plans, found, near.t):
+                found = _over_long_ways(plans, near, guess)
         if len(known) >= 8:
             known.pop(next(iter(known), key), None)
         known[key] = found
