@@ -45,9 +45,10 @@ def check_drawing(close: Closer, q: Floats, t: float, held: npt.NDArray[np.bool_
     """
     target = Target(held, 1.0 / usual)
     general = _general(close, q, t, target, usual, tolerance)
-    strict = pivots_above(close.loops, general, t, NOTHING)
-    if general is not q and off(close, general, t) <= AGREE and strict.smallest > max(_PIVOTS) * tolerance:
+    if general is not q and off(close, general, t) <= AGREE and \
+            pivots_above(close.loops, general, t, AGREE).smallest > max(_PIVOTS) * tolerance:
         return None
+    strict = pivots_above(close.loops, general, t, NOTHING)
     for part in _PIVOTS:
         redundant = list(pivots_above(close.loops, general, t, part * tolerance).redundant)
         if not redundant:

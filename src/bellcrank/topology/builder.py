@@ -191,7 +191,7 @@ class _Builder:
             symbolic_place[:] = [link in self.outer_symbol or int(self.parent[link]) in self.inner_symbol
                                  for link in range(n)]
         kind, entries, shift, rest, along = frames.placements(place_turn, place_shift, usable & ~symbolic_place)
-        constants = np.zeros((n, max(3, *(len(j.constants()) for j in self.joints if j is not None))))
+        constants = np.zeros((n, max([3, *(len(j.constants()) for j in self.joints if j is not None)])))
         own: dict[int, tuple[Number, ...]] = {}
         for link, joint in enumerate(self.joints):
             values = joint.constants() if joint is not None else ()
