@@ -234,7 +234,14 @@ def assembled(at: Sized, joint: str, ends: Floats) -> Numbers:
             "near": at.system.assemble(q=held).q / at.places}
 
 
-ANALYSES = {"at rest": at_rest, "driven": driven, "assembled": assembled}
+def shown(at: Sized, joint: str, ends: Floats) -> Numbers:
+    """The inertial parameters that forces show; columns of masses, first and second moments."""
+    base = bc.analyze.base_parameters(at.system, 20)
+    units = np.resize([1.0, *(at.length,) * 3, *(at.length**2,) * 6], len(base.every))
+    return {"columns": np.array(base.columns), "matrix": base.matrix * units / units[list(base.columns)][:, None]}
+
+
+ANALYSES = {"at rest": at_rest, "driven": driven, "assembled": assembled, "shown": shown}
 
 
 @cache
@@ -245,7 +252,7 @@ def analysis_numbers(name: str, analysis: str, length: float) -> Numbers:
     return ANALYSES[analysis](at, joint, np.array(ends) * at.places[place])
 
 
-@pytest.mark.everyday(6)
+@pytest.mark.everyday(8)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("analysis", ANALYSES)
 @pytest.mark.parametrize("name", ANALYZED)

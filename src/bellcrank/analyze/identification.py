@@ -88,26 +88,35 @@ def base_parameters(system: System, samples: int = 40, seed: int = 0) -> BasePar
     """
     rng, samples = random_source(seed), how_many("base_parameters: samples", samples)
     q, u = _motions(system, rng, samples)
-    udot = rng.normal(size=(samples, system.nu))
+    sizes = system.model.tree.speed_sizes
+    udot = rng.normal(size=(samples, system.nu)) * sizes
     if system.model.tree.looped:
-        udot = np.stack([system.forward_dynamics(a, b, rng.normal(size=system.nu)) for a, b in zip(q, u, strict=True)])
-    rows = system.regressor(q, u, udot).reshape(samples * system.nu, -1)
-    return _base(rows, inertial_names(system.plans))
+        effort = system.model.tree.effort / sizes
+        udot = np.stack([system.forward_dynamics(a, b, rng.normal(size=system.nu) * effort)
+                         for a, b in zip(q, u, strict=True)])
+    rows = (system.regressor(q, u, udot) * sizes[:, None]).reshape(samples * system.nu, -1)
+    return _base(rows, system)
 
 
 def _motions(system: System, rng: np.random.Generator, samples: int) -> tuple[Floats, Floats]:
+    tree = system.model.tree
     q, u = system.random_state(rng, samples)
-    if not system.model.tree.looped:
-        return q, u
+    u = u * tree.speed_sizes
+    if not tree.looped:
+        return q * tree.coordinate_sizes, u
     start = system.assemble()
-    near = system.integrate(start.q, 0.2 * rng.normal(size=(samples, system.nu)))
+    near = system.integrate(start.q, 0.2 * rng.normal(size=(samples, system.nu)) * tree.speed_sizes)
     found = system.project(near, u)
     return found.q, found.u
 
 
-def _base(rows: Floats, names: tuple[str, ...]) -> BaseParameters:
+def _base(rows: Floats, system: System) -> BaseParameters:
+    """By columns in units of mass, so that they can be compared."""
     from scipy.linalg import qr
 
+    names, length = inertial_names(system.plans), system.model.tree.length
+    units = np.resize([1.0, *(length,) * 3, *(length**2,) * 6], rows.shape[1])
+    rows = rows * units
     size = np.abs(rows).max(initial=0.0)
     _, r, order = qr(rows, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(r))
@@ -118,6 +127,7 @@ def _base(rows: Floats, names: tuple[str, ...]) -> BaseParameters:
     if len(rest):
         matrix[:, rest] = np.linalg.solve(r[:rank, :rank], r[:rank, rank:])
     matrix[np.abs(matrix) < 1e-10] = 0.0
+    matrix = matrix * units[kept][:, None] / units
     turn = np.argsort(kept)
     return BaseParameters(tuple(names[i] for i in kept[turn]), tuple(int(i) for i in kept[turn]), matrix[turn], names)
 
@@ -170,7 +180,7 @@ def identify(system: System, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Array
     wide = (matrix[:, rows] * scale[:, None]).reshape(-1, matrix.shape[-1])
     right = ((force - rest)[:, rows] * scale).reshape(-1)
     found, unconstrained = _fitted(system, wide, right, own, bodies, prior)
-    base = _base(wide, inertial_names(system.plans))
+    base = _base(wide, system)
     left = right - wide @ found
     spread = float(left @ left) / max(1, len(right) - len(base.names))
     chosen = wide[:, list(base.columns)]

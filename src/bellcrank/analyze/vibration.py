@@ -145,10 +145,16 @@ def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) 
     reference = np.abs(model.shapes).T @ np.abs(system.bias(model.state.q, np.zeros(system.nu), t=model.state.t))
     size = float(reference.max(initial=0.0)) + float(np.abs(stiffness).max(initial=0.0))
     worst = float(np.abs(force).max(initial=0.0))
-    if worst > 1e-6 * size and worst > 1e-12:
+    if worst > 1e-6 * size and worst > 1e-12 * _least(system):
         i = int(np.argmax(np.abs(force)))
         raise StateError(f"modes of {system.model.name!r}: this is no equilibrium: the force on {model.states[i]!r} is "
                          f"out of balance by {worst:.3g}; use equilibrium() first")
+
+
+def _least(system: System) -> float:
+    """The smallest of what accelerates the machine by its own size along one of its speeds."""
+    tree = system.model.tree
+    return float(tree.effort / tree.speed_sizes.max(initial=1.0) ** 2)
 
 
 def _check_rolling(system: System, model: LinearModel) -> None:
@@ -165,7 +171,7 @@ def _undamped(system: System, mass: Floats, stiffness: Floats) -> tuple[npt.NDAr
     if not len(mass):
         return np.zeros(0, dtype=np.complex128), np.zeros((0, 0))
     lack = float(np.abs(stiffness - stiffness.T).max())
-    if lack > 1e-5 * float(np.abs(stiffness).max(initial=1e-300)) and lack > 1e-9:
+    if lack > 1e-5 * float(np.abs(stiffness).max(initial=1e-300)) and lack > 1e-9 * _least(system):
         raise StateError(f"modes of {system.model.name!r}: its forces have no potential (the stiffness is not "
                          f"symmetric by {lack:.3g}), so that there are no undamped modes; use modes(..., damped=True)")
     squares, shapes = eigh(0.5 * (stiffness + stiffness.T), mass)
