@@ -30,7 +30,7 @@ from bellcrank.mechanism.parametric_axes import settled
 from bellcrank.mechanism.parts import Body, Connection, Frame
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
-from bellcrank.mechanism.pose import Pose
+from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.prescribing import prescribed_by
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
@@ -303,8 +303,10 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
 
     def _settled(self, what: str, kind: Any, poses: tuple[Pose, Pose]) -> tuple[Any, tuple[Pose, Pose]]:
         """A joint or constraint and its poses; axes that depend on parameters are turns of the poses then."""
-        kind, first, second = settled(what, kind, self.default)
-        poses = poses[0].turned(first), poses[1].turned(second)
+        kind, *turns = settled(what, kind, self.default)
+        one, other = (pose if rows is IDENTITY_ROWS else pose @ Pose((0.0, 0.0, 0.0), np.reshape(rows, (3, 3)))
+                      for pose, rows in zip(poses, turns, strict=True))
+        poses = one, other
         for pose in poses:
             self._check_pose(what, pose)
         self._check_own(what, *getattr(kind, "constants", tuple)())

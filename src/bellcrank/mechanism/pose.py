@@ -13,7 +13,6 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import no_parameters, number
 from bellcrank.mechanism.turns import (
-    Rows,
     about,
     apply,
     from_quaternion,
@@ -97,10 +96,6 @@ class Pose:
     def parametric(self) -> bool:
         """Whether its rotation depends on parameters."""
         return isinstance(self.rows, tuple) and self.rows is not IDENTITY_ROWS and has_parameter(self.rows)
-
-    def turned(self, rows: Rows) -> Pose:
-        """The same with its frame turned by a rotation matrix, by rows."""
-        return self if rows is IDENTITY_ROWS else Pose(self.position, np.reshape(product(self.rows, rows), (3, 3)))
 
     @property
     def rotation(self) -> Floats:
