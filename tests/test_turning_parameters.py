@@ -151,6 +151,29 @@ def test_frames_bushings_and_inertias():
     assert np.allclose(d["x"].ravel()[:9], ((high.rotation - low.rotation) / 2e-6).ravel(), atol=1e-8)
 
 
+@pytest.mark.parametrize("method", ["elimination", "dense", "kane", "operator", "momenta"])
+def test_couplers_rotors_drives_and_prescribed_motion(method):
+    def machine(x=None):
+        m = bc.Mechanism("geared")
+        x = m.parameter("x", 0.2) if x is None else x
+        a, b, c = (m.add_body(name, bc.Inertia(1.0, (0.1, 0.1, 0.2), (0.1, 0.2, 0.3))) for name in "abc")
+        m.add_joint("A", bc.Revolute((x, 0, 1)), m.ground, a)
+        m.add_joint("B", bc.Cylindrical((1, x, 0)), a, b, bc.Pose((0.3, 0, 0)))
+        m.add_joint("C", bc.Screw((0, 1, x), 0.1), b, c, bc.Pose((0, 0.2, 0)))
+        m.add_armature("rotor", "A", 0.3)
+        m.add_actuator("motor", "C", 1.0)
+        m.add_coupler("gear", {"A": 1.0, "C": 2.0})
+        m.prescribe("B", lambda t: 0.1 * bc.math.sin(3.0 * t), m.joint("B").joint.speed_names[1])
+        return m
+
+    system, plain = (bc.compile(m, method, "numpy") for m in (machine(), machine(0.7)))
+    system = system.with_parameters(x=0.7)
+    state, tau = plain.assemble(q={"A": 0.3}, u={"A": 1.0}, t=0.4), [0.1, 0.2, 0.3, 0.4]
+    assert np.allclose(system.forward_dynamics(state, tau), plain.forward_dynamics(state, tau), rtol=1e-11, atol=1e-11)
+    for name, load in plain.reactions(state, tau).items():
+        assert np.allclose(system.reactions(state, tau)[name], load, rtol=1e-10, atol=1e-10), name
+
+
 def test_a_cut_joint_is_locked_where_it_is():
     for system in (bc.compile(linkage(MOVED), backend="numpy", cut=["D"]),
                    bc.compile(linkage(), backend="numpy", cut=["D"]).with_parameters(**HARDPOINTS)):

@@ -316,7 +316,8 @@ def _of_couplers(plans: LoopPlans, tree: Tree, given: Mapping[str, npt.ArrayLike
         link, i = places[int(v)]
         start, joint = int(tree.q_start[link]), tree.joints[link]
         assert joint is not None
-        columns = joint.subspace([q[..., start + j] for j in range(joint.nq)], tree.numbers(link).joint)
+        own = [plans.model.values_of([x])[..., 0] for x in tree.numbers(link).joint]
+        columns = joint.subspace([q[..., start + j] for j in range(joint.nq)], own)
         wrench = np.stack(np.broadcast_arrays(*flatten(unit_wrench(columns, i)), np.zeros(out.shape[:-2]))[:6], axis=-1)
         out[..., link - 1, :] += wrench * (slopes[..., k] * loads[..., row])[..., None]
     return out.reshape(*out.shape[:-2], -1)
