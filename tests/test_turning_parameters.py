@@ -174,6 +174,29 @@ def test_couplers_rotors_drives_and_prescribed_motion(method):
         assert np.allclose(system.reactions(state, tau)[name], load, rtol=1e-10, atol=1e-10), name
 
 
+@pytest.mark.parametrize("looped", [False, True])
+def test_bodies_that_deform(looped):
+    def machine(x=None):
+        m = bc.Mechanism("bent")
+        x = m.parameter("x", 0.2) if x is None else x
+        m.add_body("rod", bc.FlexibleBody.beam(0.5, bc.BeamSection.round(0.01, E=2.1e10, rho=7850.0), elements=4, modes=2,
+                                               names={"tip": 4}))
+        m.add_joint("A", bc.Revolute((x, 1, 0)), m.ground, "rod")
+        arm = m.add_body("arm", bc.Inertia(0.3, (0.1, 0.1, 0.2), (0.01, 0.02, 0.03)))
+        m.add_joint("C", bc.Revolute((0, 1, x)), *((arm, "rod.tip") if looped else ("rod.tip", arm)),
+                    bc.Pose.about("z", x))
+        if looped:
+            m.add_joint("D", bc.Spherical(), arm, m.ground, bc.Pose((0.1, 0, 0)), bc.Pose((0.6, 0, 0)))
+        return m
+
+    system, plain = (bc.compile(m, backend="numpy") for m in (machine(), machine(0.7)))
+    q, u = plain.assemble().q, np.zeros(plain.nu)
+    if not looped:
+        q, u = [0.3, 0.01, 0.02, 0.2], [0.1, 0.2, 0.3, 0.4]
+    found, expected = (s.forward_dynamics(q, u) for s in (system.with_parameters(x=0.7), plain))
+    assert np.allclose(found, expected, rtol=1e-11, atol=1e-12 * abs(expected).max())
+
+
 def test_a_cut_joint_is_locked_where_it_is():
     for system in (bc.compile(linkage(MOVED), backend="numpy", cut=["D"]),
                    bc.compile(linkage(), backend="numpy", cut=["D"]).with_parameters(**HARDPOINTS)):
