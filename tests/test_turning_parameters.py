@@ -179,8 +179,8 @@ def test_bodies_that_deform(looped):
     def machine(x=None):
         m = bc.Mechanism("bent")
         x = m.parameter("x", 0.2) if x is None else x
-        m.add_body("rod", bc.FlexibleBody.beam(0.5, bc.BeamSection.round(0.01, E=2.1e10, rho=7850.0), elements=4, modes=2,
-                                               names={"tip": 4}))
+        section = bc.BeamSection.round(0.01, E=2.1e10, rho=7850.0)
+        m.add_body("rod", bc.FlexibleBody.beam(0.5, section, elements=4, modes=2, names={"tip": 4}))
         m.add_joint("A", bc.Revolute((x, 1, 0)), m.ground, "rod")
         arm = m.add_body("arm", bc.Inertia(0.3, (0.1, 0.1, 0.2), (0.01, 0.02, 0.03)))
         m.add_joint("C", bc.Revolute((0, 1, x)), *((arm, "rod.tip") if looped else ("rod.tip", arm)),
