@@ -215,7 +215,7 @@ def _first(system: System, laws: _Laws, t: float,
            guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None) -> Floats:
     """The closed position at the first time, on the branch of the guess."""
     start = near(system.plans, "guess", guess, "drive")
-    mask = system.model.prescribed_mask()
+    mask = system.model.bound_mask()
     mask[laws.entries] = True
     places = laws.places
     held = Held(mask, tuple(places), laws.put(start, t)[places], (), closing_near(system.plans, guess))
@@ -231,7 +231,7 @@ def _check_determined(system: System, closer: GivenSpeeds, q: Floats, t: float, 
 
 
 def _driven_accelerations(system: System, q: Floats, u: Floats, udot: Floats, times: Floats) -> Floats:
-    mask = system.model.prescribed_mask()
+    mask = system.model.bound_mask()
     return np.where(mask, system.kernels.run("prescribed", {"q": q, "u": u}, None, times), udot) if mask.any() else udot
 
 

@@ -21,7 +21,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system import assembly
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
-from bellcrank.system.usual_cut import handed_over, usual_plans
+from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -47,7 +47,7 @@ class GivenSpeeds:
             raise ModelError(f"{system.model.name!r} has arrays of parameters: analyze one machine at a time, with one "
                              "value for each")
         self.system, self.slipping = system, slipping
-        mask = system.model.prescribed_mask()
+        mask = system.model.bound_mask()
         mask[list(given)] = True
         self.target = Target(mask, 1.0 / system.model.tree.speed_sizes)
         self.solved = self.target.free  #: speeds that the loops must determine
@@ -223,7 +223,7 @@ class _Allowed:
 
 
 def _free(system: System, held: Sequence[int]) -> list[int]:
-    mask = system.model.prescribed_mask()
+    mask = system.model.bound_mask()
     mask[list(held)] = True
     return [int(v) for v in np.flatnonzero(~mask)]
 
@@ -295,9 +295,8 @@ def independent_names(system: System, state: State) -> tuple[str, ...]:
     options, usual = system.model.options, usual_plans(system.plans, alike=False)
     own = Chart.at(system, state.q, state.t)
     if usual is not None and not set(own.independent) <= _entries(system, (*options.actuated, *options.independent)):
-        there = handed_over(usual, system.plans, state)
         system = type(system)(usual.kernels, usual)
-        own = Chart.at(system, there.q, there.t)
+        own = Chart.at(system, state.q, state.t)
     return tuple(system.speed_names[v] for v in own.placed)
 
 
@@ -386,7 +385,7 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
 
 def driven_entries(system: System, keys: Iterable[str], what: str) -> list[int]:
     """Speeds of joints or coordinates by name; prescribed ones are refused."""
-    mask = system.model.prescribed_mask()
+    mask = system.model.bound_mask()
     out: list[int] = []
     for key in keys:
         entries = system.model.configuration.speed_entries(key)

@@ -53,7 +53,7 @@ _VERBS = {"forward_dynamics": (("q", "u", "tau"), "speeds", 1), "inverse_dynamic
 _FLEXIBLE = ("poses", "velocities", "accelerations", "totals", "center_of_mass", "momentum", "kinetic_energy",
              "potential_energy", "motion_and_gravity", "prescribed", "driven_speeds", "joint_laws", "drives",
              "coordinate_rates", "joint_reactions", "stored_energy", "joint_energy",
-             "dependent_accelerations", "pair_wrenches", "element_reports", "displaced", "sped", "bias",
+             "dependent_accelerations", "joint_speeds", "joint_accelerations", "pair_wrenches", "element_reports", "displaced", "sped", "bias",
              "joint_wrenches", "inverse_dynamics", "mass_matrix", "displacements", "speed_changes", "corrections",
              "largest_errors", "dependent_speeds", "loop_state", "loop_matrix", "nearest_step", "projected",
              "closed_inverse", "allowed_motions", "independent_forces", "constraint_multipliers", "enforced_forces",
@@ -76,13 +76,20 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("driven_speeds", kinematics.driven_speeds, ("q", "u"), "speeds"),
     Function("joint_laws", kinematics.joint_laws, ("q", "u"), "speeds"),
     Function("drives", kinematics.drives, ("q", "u", "tau"), "speeds"),
-    Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates"),
-    Function("displacements", projection.displacements, ("q",), "speeds", groups=True),
-    Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True),
-    Function("corrections", projection.corrections, ("q", "u"), "twice", groups=True),
+    Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates", every_joint=True),
+    Function("displacements", projection.displacements, ("q",), "speeds", groups=True, loop_joints="displacements"),
+    Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True,
+             loop_joints="speed changes"),
+    Function("corrections", projection.corrections, ("q", "u"), "twice", groups=True, loop_joints="corrections"),
     Function("largest_errors", group_rows.largest_errors, ("q", "u"), "groups", 3, groups=True),
-    Function("dependent_speeds", projection.dependent_speeds, ("q", "u"), "speeds", groups=True),
-    Function("dependent_accelerations", projection.dependent_accelerations, ("q", "u", "udot"), "speeds", groups=True),
+    Function("dependent_speeds", projection.dependent_speeds, ("q", "u"), "speeds", groups=True,
+             loop_joints="speeds"),
+    Function("dependent_accelerations", projection.dependent_accelerations, ("q", "u", "udot"), "speeds", groups=True,
+             loop_joints="accelerations"),
+    Function("joint_speeds", kinematics.given_speeds, ("q", "u"), "speeds", whole=True, linear=True,
+             loop_joints="speeds"),
+    Function("joint_accelerations", kinematics.given_accelerations, ("q", "u", "udot"), "speeds", whole=True, linear=True,
+             loop_joints="accelerations"),
     Function("loop_state", looped.loop_state, ("q", "u"), "conditions", whole=True),
     Function("loop_matrix", looped.loop_matrix, ("q",), "constraints", whole=True),
     Function("nearest_step", closing_steps.nearest_step, ("q", "dq", "scale"), "step", whole=True),
@@ -107,12 +114,13 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("contact_places", contact_rows.contact_places, ("q", "u"), "contacts", whole=True),
     Function("contact_depths", contact_rows.contact_depths, ("q",), "depths", whole=True),
     Function("joint_responses", operator.joint_responses, ("q", "column"), "speeds"),
-    Function("displaced", projection.displaced, ("q", "dq"), "coordinates"),
-    Function("sped", projection.sped, ("q", "u", "du"), "speeds"),
+    Function("displaced", projection.displaced, ("q", "dq"), "coordinates", every_joint=True),
+    Function("sped", projection.sped, ("q", "u", "du"), "speeds", every_joint=True),
     Function("bias", recursive.inverse_dynamics, ("q", "u"), "speeds"),
     Function("joint_wrenches", recursive.joint_wrenches, ("q", "u", "udot"), "links", 6),
     Function("hamilton", momenta.hamilton, ("q", "p", "tau"), "screws", 2),
-    Function("constrained_hamilton", momenta.constrained_hamilton, ("q", "p", "tau"), "screws", 2, whole=True),
+    Function("constrained_hamilton", momenta.constrained_hamilton, ("q", "p", "tau"), "screws", 2, whole=True,
+             loop_joints="pairs"),
     Function("factor_columns", complement.factor_columns, ("q",), "columns"),
     Function("factor_diagonal", complement.factor_diagonal, ("q",), "speeds"),
     Function("momenta", momenta.momenta, ("q", "u"), "speeds"),
@@ -151,10 +159,12 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
     if looped and "constrained_dynamics" in names:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
                                            "speeds", whole="groups" not in over, groups="groups" in over,
-                                           bases="bases" in over, flexible="constrained_dynamics" in covering)
+                                           bases="bases" in over, flexible="constrained_dynamics" in covering,
+                                           loop_joints="accelerations")
     if looped:
-        own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over)
-                for name in ("dependent_speeds", "speed_changes") if name in names}
+        own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over,
+                               loop_joints=what)
+                for name, what in (("dependent_speeds", "speeds"), ("speed_changes", "speed changes")) if name in names}
     if looped and "constrained_inverse" in names:
         own["constrained_inverse"] = Function(
             "constrained_inverse", lambda tree: closed_inverse.where_loops_hold(tree, module.constrained_inverse(tree)),

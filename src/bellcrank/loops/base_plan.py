@@ -69,6 +69,9 @@ class BasePlanner(Planner):
         virtual = [d.virtual for d in self.drafts if d.links]
         return replace(plan, groups=tuple(replace(g, virtual=v) for g, v in zip(plan.groups, virtual, strict=True)))
 
+    def _place_loop_joints(self) -> None:
+        """A group knows its virtual body alone, not the links around its loops."""
+
     # -- constraints -----------------------------------------------------------------------------
     def _solve(self, g: int) -> int:
         """Choose a group's dependent speeds; returns the next group to look at."""

@@ -172,7 +172,7 @@ class Closer:
             if not len(active):
                 break
             active = self._advance(flat, value, best, damping, active, when, target)
-        found, left = self.normalize(flat).reshape(q.shape), best.reshape(lead)
+        found, left = self.loops.measured(self.normalize(flat), when).reshape(q.shape), best.reshape(lead)
         return found, left if lead else float(left)
 
     def _advance(self, q: Floats, value: Floats, best: Floats, damping: Floats, active: Ints, t: Floats, target: Target
@@ -447,4 +447,4 @@ def project(loops: LoopKinematics, q: Floats, u: Floats, target: Target, t: npt.
         for index in np.ndindex(rate.shape[:-1]):
             u[(*index, free)] -= scale * sparse_least(loops.all_rows, loops.all_vars, entries[index], loops.m, free,
                                                       scale, rate[index], 1e-12)
-    return u, size_of(rates(u))
+    return (loops.run("joint_speeds", {"q": q, "u": u}, t) if loops.tree.loop_joints else u), size_of(rates(u))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.constraint_sizes import row_sizes
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
@@ -24,7 +24,7 @@ from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
-from bellcrank.topology.tree import Closure, Tree
+from bellcrank.topology.tree import Closure, LoopJoint, Tree
 
 __all__ = ["ClosureArrays", "LoopKinematics"]
 
@@ -231,6 +231,50 @@ class LoopKinematics:
         out = np.zeros((*terms.shape[:-1], self.m))
         for index in np.ndindex(terms.shape[:-1]):
             out[index] = np.bincount(self.all_rows, terms[index], minlength=self.m)
+        return out
+
+    # -- loop joints ----------------------------------------------------------------------------
+    def measured(self, q: Floats, t: npt.ArrayLike = 0.0) -> Floats:
+        """Positions (..., nq) with the coordinates of loop joints as the poses of their links have them, angles by as
+        many whole turns as bring them nearest to those given."""
+        if not self.tree.loop_joints or not q.size:
+            return q
+        turn, origin = self.poses(q, t)
+        out = np.array(np.broadcast_to(q, (*origin.shape[:-2], self.tree.nq)))
+        for kind, places, sides in self._joints:
+            (a, start), (b, end) = ((turn[..., links, :, :] @ axes, origin[..., links, :] + np.einsum(
+                "...ij,...j->...i", turn[..., links, :, :], shift)) for links, axes, shift in sides)
+            back = np.swapaxes(a, -1, -2)
+            now = np.array(kind.measure(back @ b, np.einsum("...ij,...j->...i", back, end - start)))
+            near = out[..., places]
+            if kind.nq == kind.nu:
+                for k in range(kind.nq):
+                    if kind.within_a_turn(k):
+                        now[..., k] = near[..., k] + half_turn(now[..., k] - near[..., k])
+            else:
+                opposite = (now[..., :4] * near[..., :4]).sum(-1, keepdims=True) < 0.0
+                now[..., :4] = np.where(opposite, -now[..., :4], now[..., :4])
+            out[..., places] = now
+        return out
+
+    @cached_property
+    def _joints(self) -> list[tuple[Any, Ints, list[tuple[Ints, Floats, Floats]]]]:
+        """Loop joints alike: their kind, places in q (joints, nq), and links, axes and origins of both sides."""
+        alike: dict[str, list[LoopJoint]] = {}
+        for own in self.tree.loop_joints:
+            alike.setdefault(repr(own.closure.kind), []).append(own)
+        out = []
+        for several in alike.values():
+            kind = several[0].closure.kind
+            sides = []
+            for which in (0, 1):
+                links = np.array([(own.closure.second if which else own.closure.first) for own in several])
+                axes = np.stack(np.broadcast_arrays(*(self.axes(own.closure, which) for own in several)), axis=-3)
+                shifts = np.stack(np.broadcast_arrays(*(self.values(
+                    own.closure.second_shift if which else own.closure.first_shift) for own in several)), axis=-2)
+                sides.append((links, axes, shifts))
+            places = np.array([own.q_start for own in several])[:, None] + np.arange(kind.nq)
+            out.append((kind, places, sides))
         return out
 
     # -- evaluation -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.loops.constraint_kinematics import LoopKinematics
-from bellcrank.loops.loop_paths import common_ancestor
+from bellcrank.loops.loop_paths import common_ancestor, paths_between
 
 __all__ = ["Group", "GroupDraft", "LoopPlan", "Pivoting", "Planner", "make_plan", "pivots_above"]
 
@@ -53,6 +53,7 @@ class Group:
     independent: tuple[int, ...]  #: own speeds left to the dynamics
     carried: tuple[int, ...]  #: speeds of groups further in that its constraints involve
     closures: tuple[int, ...]  #: closures that have rows here
+    joints: tuple[int, ...] = ()  #: loop joints whose motion is told here, by their numbers in the tree
     #: the link of another group that it hangs from or closes on, besides its reference; see `loops.common_base`
     virtual: int = -1
 
@@ -133,6 +134,7 @@ class GroupDraft:
     pivots: list[tuple[int, int]] = field(default_factory=list)
     sizes: list[float] = field(default_factory=list)
     carried: set[int] = field(default_factory=set)
+    joints: list[int] = field(default_factory=list)
     children: list[int] = field(default_factory=list)
     reference: int = 0
 
@@ -254,6 +256,7 @@ class Planner:
     # -- the tree of groups ---------------------------------------------------------------------
     def _connect(self) -> None:
         self.up = [-1] * len(self.drafts)
+        self._place_loop_joints()
         for g in range(len(self.drafts) - 1, -1, -1):
             draft = self.drafts[g]
             if not draft.links:
@@ -268,6 +271,12 @@ class Planner:
                     top = common_ancestor(self.parent, closure.first, closure.second)
                     if top not in mine:
                         ends.add(top)
+            for j in draft.joints:
+                closure = self.tree.loop_joints[j].closure
+                around = [k for path in paths_between(self.tree, closure.first, closure.second) for k in path]
+                draft.carried |= {v for link in around for v in self._moving(link)} - own
+                if (top := common_ancestor(self.parent, closure.first, closure.second)) not in mine:
+                    ends.add(top)
             for c in draft.children:
                 child = self.drafts[c]
                 draft.carried |= child.carried - own
@@ -289,6 +298,14 @@ class Planner:
             self.up[g] = up
             if up >= 0:
                 self.drafts[up].children.append(g)
+
+    def _place_loop_joints(self) -> None:
+        """Let loop joints be measured by the group that has their constraints, or that holds the last of their links."""
+        of_row = {r: g for g, draft in enumerate(self.drafts) for r in draft.rows if draft.links}
+        row_of = {c.name: int(self.loops.starts[k]) for k, c in enumerate(self.tree.closures) if c.rows}
+        for j, joint in enumerate(self.tree.loop_joints):
+            last = max(self.owner[joint.closure.first], self.owner[joint.closure.second])
+            self.drafts[of_row.get(row_of.get(joint.name, -1), last)].joints.append(j)
 
     def _moving(self, link: int) -> list[int]:
         """The free speeds that move a link relative to its parent."""
@@ -314,7 +331,7 @@ class Planner:
                           for x, (r, v) in zip(coarse, draft.pivots, strict=True))
             groups.append(Group(tuple(sorted(draft.links)), index[self.up[g]], draft.reference, tuple(rows),
                                 tuple(dependent), sizes, tuple(independent), tuple(sorted(draft.carried)),
-                                tuple(closures)))
+                                tuple(closures), tuple(draft.joints)))
         kept = sorted(r for d in self.drafts for r, _ in d.pivots)
         return LoopPlan(tuple(groups), tuple(kept), tuple(sorted(self.redundant)),
                         tuple(sorted(v for g in groups for v in g.independent)), self.smallest,

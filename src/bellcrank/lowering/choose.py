@@ -57,11 +57,14 @@ def entries_of(tree: Tree, function: Function, read: Read, wrenches: bool) -> li
         return evaluate(GraphTracer(tree, wrenches)(function), lambda key: read(*key))
     if not function.flexible:
         tree.refuse_flexible(function.name.removeprefix("constrained_"))
+    tree = _swept(tree, function)
+    flat = direct(tree, function.inputs, read, wrenches)
     if function.groups:
-        groups = direct_groups(tree, function.inputs, read, wrenches, shapes_for(function)(tree))
-        return place_groups(function, tree, function.text(groups))
-    sweeps = direct(tree, function.inputs, read, wrenches)
-    return place(function, tree, sweeps, function.text(sweeps))
+        groups = direct_groups(flat, shapes_for(function)(tree))
+        entries = place_groups(function, tree, function.text(groups))
+    else:
+        entries = place(function, tree, flat, function.text(flat))
+    return flat.with_loop_joints(function.loop_joints, entries)
 
 
 def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list[Number] | RolledProgram:
@@ -72,7 +75,7 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
     base = function if function.product is None else function.product.function
     if function.product is not None and rolls(tree, schedule):
         with collector_paused():
-            return (roll_groups if base.groups else roll)(tree, function, wrenches)
+            return (roll_groups if base.groups else roll)(_swept(tree, base), function, wrenches)
     if function.made is not None:
         return GraphTracer(tree, wrenches)(function)
     whole = schedule == "unrolled" or bool(tree.pairs) or tree.sees_machine or tree.whole or function.linear or (
@@ -84,7 +87,12 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
         if len(graph.nodes) <= UNROLL_NODES or whole or function.single or (function.whole and not function.groups):
             return entries
     with collector_paused():
-        return (roll_groups if function.groups else roll)(tree, function, wrenches)
+        return (roll_groups if function.groups else roll)(_swept(tree, function), function, wrenches)
+
+
+def _swept(tree: Tree, function: Function) -> Tree:
+    """The tree whose links a function sweeps over."""
+    return tree.extended if function.every_joint else tree
 
 
 def rolls(tree: Tree, schedule: str) -> bool:

@@ -106,6 +106,10 @@ class Function:
     made: Callable[[Tracer], list[Number]] | None = None
     #: the same as matrices whose columns are found in the same way, where they are
     columns: Callable[[Tracer], Columns] | None = None
+    #: whether the text looks at every joint by itself, loop joints as well
+    every_joint: bool = False
+    #: what loop joints add to a result with numbers for every speed: see `loop_joints.with_loop_joints`
+    loop_joints: str = ""
     #: lengths of inputs that are this function's alone
     sizes: tuple[tuple[str, int], ...] = ()
     #: what it is a product of, which sweeps can be rolled for
@@ -192,7 +196,7 @@ def binder(tree: Tree, read: Read) -> Callable[[Any], Any]:
     return lambda value: bound(value, lambda name: read("parameters", index[name]))
 
 
-def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> Direct:
+def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> LoopedDirect:
     """Sweeps that execute at once; inputs outside `inputs` read as zero."""
     bind = binder(tree, read)
     world = world_of(tree, read, wrenches, bind, "point" in inputs)
@@ -200,18 +204,19 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
     known = {*inputs, "wrench"} if wrenches else set(inputs)
 
     known_frames: dict[int, ModalLink] = {}
+    whole = tree.extended
 
     def make(link: int) -> Link:
-        start = {"q": int(tree.q_start[link]), "wrench": wrench[link], "load": 6 * (link - 1)}
-        u = int(tree.u_start[link])
+        start = {"q": int(whole.q_start[link]), "wrench": wrench[link] if link <= tree.n else 0, "load": 6 * (link - 1)}
+        u = int(whole.u_start[link])
 
         def local(name: str, j: int) -> Number:
             return read(name, start.get(name, u) + j) if name in known else 0.0
 
-        numbers = tree.numbers(link)
-        if link in tree.symbolic:
+        numbers = whole.numbers(link)
+        if link in whole.symbolic:
             numbers = bind(numbers)
-        made = view(tree, link, numbers, local, world, wrenches, bind)
+        made = view(whole, link, numbers, local, world, wrenches, bind)
         if isinstance(made, ModalLink):
             known_frames[link] = made
         elif isinstance(made, NodeLink):
@@ -219,7 +224,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
         return made
 
     widths = [0 if j is None else j.nu for j in tree.joints]
-    sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths)
+    sweeps = LoopedDirect(tree.parent.tolist(), make, world, tree.u_start.tolist(), widths, tree.nu)
     for link, frame in known_frames.items():
         frame.moving = partial(sweeps.moving.__getitem__, link)
 
@@ -228,10 +233,9 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> D
             return values[name][i] if name in values else read(name, i)
 
         made = direct(replace(tree, pairs=()) if tree.pairs else tree, (*inputs, *values), other, False)
-        assert isinstance(made, LoopedDirect)
         return made
 
-    sweeps.attach(tree, bind, again)
+    sweeps.attach(tree, bind, again, make)
     return sweeps
 
 
@@ -245,7 +249,10 @@ def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[
     if function.layout == "speeds":
         return sweeps.joint_vector(field)
     if function.layout == "coordinates":
-        return [x for link in np.argsort(tree.q_start[1:], kind="stable").tolist() for x in field[link + 1]]
+        every: list[Number] = [0.0] * tree.nq
+        for link in range(1, tree.n + 1):
+            every[int(tree.q_start[link]):int(tree.q_start[link]) + len(field[link])] = field[link]
+        return every
     out: list[Number] = [0.0] * function.size(tree)
     for link in range(1, tree.n + 1):
         start = link - 1 if function.layout == "links" else int(tree.u_start[link])

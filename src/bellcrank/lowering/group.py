@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from bellcrank.loops.plan import Group
 from bellcrank.lowering.element_loads import columns_of
-from bellcrank.lowering.function import Function, binder, direct
+from bellcrank.lowering.function import Function
 from bellcrank.lowering.group_shape import PASSING, GroupShape, Local, Ports, closure_shape, row_places, shared_columns
 from bellcrank.lowering.link import Link, World
+from bellcrank.lowering.loop_joints import LoopJointView
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.mechanism.constraint_rows import at_time
 from bellcrank.scalar.graph import Number
@@ -62,7 +63,8 @@ class GroupView:
 
     def __init__(self, shape: GroupShape, links: Sequence[Link], closures: Sequence[ClosureNumbers],
                  kinds: Sequence[Any], world: World, baumgarte: tuple[float, float], widths: tuple[int, int],
-                 witnesses: Sequence[Link] = ()) -> None:
+                 witnesses: Sequence[Link] = (), joints: Sequence[LoopJointView] = ()) -> None:
+        self.joints = list(joints)  #: loop joints
         self.shape, self.links, self.closures, self.kinds = shape, list(links), list(closures), list(kinds)
         self.witnesses = list(witnesses)  #: links whose coordinates couplers refer to
         self.world, self.baumgarte = world, baumgarte
@@ -82,7 +84,8 @@ class GroupView:
                 seen.setdefault(witness, {})[c] = speeds[v]
         witnesses = [link.with_speeds([seen.get(i, {}).get(c, x) for c, x in enumerate(link.u)])
                      for i, link in enumerate(self.witnesses)]
-        return GroupView(shape, links, self.closures, self.kinds, self.world, self.baumgarte, self.widths, witnesses)
+        return GroupView(shape, links, self.closures, self.kinds, self.world, self.baumgarte, self.widths, witnesses,
+                         self.joints)
 
     def incoming(self, flat: Sequence[Number]) -> Incoming:
         """What the children sent, unpacked."""
@@ -150,11 +153,9 @@ def closure_numbers(tree: Tree, k: int, bind: Callable[[Any], Any], time: Number
                           Vector(*bind(tuple(c.second_shift))), at_time(bind(tuple(c.kind.constants())), time))
 
 
-def direct_groups(tree: Tree, inputs: tuple[str, ...], read: Callable[[str, int], Number], wrenches: bool,
-                  shapes: Sequence[Local]) -> Direct:
-    """Sweeps over groups that execute at once."""
-    flat = direct(tree, inputs, read, wrenches)  # its views carry the springs between links
-    bind = binder(tree, read)
+def direct_groups(flat: LoopedDirect, shapes: Sequence[Local]) -> Direct:
+    """Sweeps over groups that execute at once; the links' views carry the springs between links."""
+    tree, bind = flat.tree, flat.bind
     widths = message_widths(shapes)
 
     def make(item: int) -> GroupView:
@@ -182,7 +183,7 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
     nothing = Ports((), ())
     shape = GroupShape(
         parents=tuple(bodies[int(tree.parent[link])] for link in range(1, n + 1)), own=(True,) * n,
-        speeds=tuple(owner[v] for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
+        speeds=tuple(owner.get(v, (PASSING, v)) for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
         carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
         grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=(),
         shared=shared_columns(tree, range(1, n + 1), {v: v for v in range(tree.nu)}))

@@ -34,18 +34,20 @@ from bellcrank.lowering.link_kinds import (
     link_codes,
     link_values,
     number_pattern,
+    partly,
     runs_of,
     used_numbers,
     with_ahead,
 )
+from bellcrank.lowering.loop_joints import LoopJointView, second_frame, with_loop_joints
 from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.schedule.rolled import Kind, Rolled
 from bellcrank.schedule.rolled_plan import KindCode, Plan
 from bellcrank.schedule.rolled_products import as_traced
-from bellcrank.schedule.sweeps import flatten, rebuild
-from bellcrank.spatial import Vector
+from bellcrank.schedule.sweeps import Field, flatten, rebuild
+from bellcrank.spatial import General, Matrix3, Transform, Vector
 from bellcrank.topology.tree import Closure, Tree, unpack_link
 
 __all__ = ["few_kinds", "roll_groups"]
@@ -78,11 +80,17 @@ def roll_groups(tree: Tree, function: Function, wrenches: bool) -> RolledProgram
     local = local_inputs(function, wrenches)
     kinds = [rolling.kind(i, g, world, local) for i, g in enumerate(rolling.representatives)]
     sweeps = Rolled(kinds, GroupWorld(world, rolling.widths), root_graph)
-    traced = as_traced(sweeps, base.text(sweeps), False)
-    closing = product.closing.text(sweeps) if product is not None and product.closing is not None else None
+    def swept(made: Function) -> Field:
+        field = made.text(sweeps)
+        return with_loop_joints(made.loop_joints, sweeps, field) if made.loop_joints and tree.loop_joints \
+            and not made.bases else field
+
+    traced = as_traced(sweeps, swept(base), False, base.bases or partly(tree, base))
+    closing = swept(product.closing) if product is not None and product.closing is not None else None
     if product is not None:
         traced = differentiated(tree, product, traced, lambda kind: [
-            (f"@{m}", link) for m, link in enumerate((*kind.view.links, *kind.view.witnesses))], True, closing)
+            (f"@{m}", link) for m, link in enumerate((
+                *kind.view.links, *kind.view.witnesses, *(own.joint for own in kind.view.joints)))], True, closing)
     counts = np.bincount(rolling.of_group[1:], minlength=len(kinds)).tolist()
     parent = np.array([0, *(group.parent + 1 for group in tree.plan.groups)], dtype=np.int64)
     buffers, n_buffers = edge_buffers(parent)
@@ -134,13 +142,14 @@ class _Rolling:
             base.layout, ("result",))
         self.width = base.width
         self.widths = message_widths(shapes)
-        self.members = max(len(s.links) + len(s.witnesses) for s in shapes)
+        self.members = max(len(s.links) + len(s.witnesses) + len(s.joints) for s in shapes)
+        self.whole = tree.extended
         parents = [group.parent for group in tree.plan.groups]
         self.last = {p: g for g, p in enumerate(parents)}  # the child that sends first
         self.has_child = set(parents)
         self.joint, self.special = link_codes(tree)
         for exploit in (True, False):
-            self.pattern = number_pattern(tree, exploit)
+            self.pattern = number_pattern(self.whole, exploit)
             self.exploit = exploit
             keys = [self._key(g) for g in range(len(shapes))]
             if len(set(keys)) <= 4 * MAX_KINDS:
@@ -162,13 +171,19 @@ class _Rolling:
         per_link = (self.joint[links].tobytes(), tree.placement_kind[links].tobytes(), self.special[links].tobytes(),
                     self.pattern[links, _MASS].tobytes(),
                     tuple(len(tree.members[k]) for k in links) if self.wrenches else ())
-        symbolic = tuple(k if _symbolic(tree.closures[k]) else -1 for k in s.closures)
+        symbolic = (*(k if _symbolic(tree.closures[k]) else -1 for k in s.closures),
+                    *(j if _symbolic(tree.loop_joints[j].closure) else -1 for j in s.joints))
         above = Ports(tuple(min(b, 0) for b in s.shape.above.bodies), (0,) * len(s.shape.above.speeds))
         parent = tree.plan.groups[g].parent
         shape = (replace(s.shape, sizes=(), above=above), per_link, symbolic, s.witnesses, parent < 0,
                  g in self.has_child, self.last[parent] == g)
-        return _GroupKey(shape, (*self.pattern[links].ravel().tolist(),
-                                 *(x for k in s.closures for x in self._codes(tree.closures[k]))))
+        return _GroupKey(shape, (*self.pattern[[*links, *self._joint_links(s)]].ravel().tolist(),
+                                 *(x for k in s.closures for x in self._codes(tree.closures[k])),
+                                 *(x for j in s.joints for x in self._codes(tree.loop_joints[j].closure)[12:24])))
+
+    def _joint_links(self, s: Local) -> list[int]:
+        """A group's loop joints as links of the extended tree."""
+        return [self.tree.n + 1 + j for j in s.joints]
 
     def _closure_values(self, c: Closure) -> list[float]:
         """A closure's numbers; zero where they depend on parameters or time, which are read at run time."""
@@ -202,9 +217,15 @@ class _Rolling:
             at += 24 + len(tree.closures[k].kind.constants())
         witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
                           False, bind) for m, link in enumerate(s.witnesses)]
+        joints = []
+        for m, (j, link) in enumerate(zip(s.joints, self._joint_links(s), strict=True), len(s.links) + len(s.witnesses)):
+            numbers, width = self._link_numbers(graph, link, at, bind)
+            joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
+            joints.append(LoopJointView(joint, self._frame(graph, tree.loop_joints[j].closure, at + width, bind)))
+            at += width + 12
         group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
-                          witnesses)
+                          witnesses, joints)
         parent = tree.plan.groups[g].parent
         return Kind(index, graph, group, is_base=parent < 0, is_tip=g not in self.has_child,
                     is_first=self.last[parent] == g, places=self._places(g))
@@ -217,8 +238,11 @@ class _Rolling:
             couplers = len(s.shape.relations) if self.function.layout == "rows" else 0
             return [*((f"closure@{i}", r) for i, k in enumerate(s.closures) for r in range(starts[k + 1] - starts[k])),
                     *((f"coupler@{i}", 0) for i in range(couplers))]
-        places = [(f"{result}@{m}", i) for result in self.results for m, link in enumerate(s.links) if s.shape.own[m]
-                  for i in range(tree.joints[link].nu)]  # type: ignore[union-attr]
+        own = [(m, link) for m, link in enumerate(s.links) if s.shape.own[m]]
+        if self.function.loop_joints:
+            own += enumerate(self._joint_links(s), len(s.links) + len(s.witnesses))
+        places = [(f"{result}@{m}", i) for result in self.results for m, link in own
+                  for i in range(self.whole.joints[link].nu)]  # type: ignore[union-attr]
         return places if self.results else None
 
     def _reader(self, graph: Graph, member: int, local: list[str]) -> Callable[[str, int], Number]:
@@ -227,8 +251,17 @@ class _Rolling:
 
         return read
 
+    def _frame(self, graph: Graph, c: Closure, at: int, bind: Callable[[Any], Any]) -> Transform:
+        """A loop joint's frame on its second link."""
+        if _symbolic(c):
+            return second_frame(c, bind)
+        v = [LITERAL[code] if code in LITERAL else graph.leaf(("const", at + i))
+             for i, code in enumerate(self._codes(c)[12:24])]
+        rows = [Vector(*v[i:9:3]) for i in range(3)]
+        return Transform(General(Matrix3(*rows)), Vector(*v[9:12]))
+
     def _link_numbers(self, graph: Graph, link: int, at: int, bind: Callable[[Any], Any]) -> tuple[Any, int]:
-        tree = self.tree
+        tree = self.whole
         joint = tree.joints[link]
         assert joint is not None
         kind, constants = int(tree.placement_kind[link]), len(joint.constants())
@@ -273,6 +306,10 @@ class _Rolling:
         for k in range(len(self.shapes[int(some[0])].closures)):
             parts.append(np.array([self._closure_values(tree.closures[self.shapes[g].closures[k]])
                                    for g in some.tolist()]))
+        for m in range(len(self.shapes[int(some[0])].joints)):
+            own = [self.shapes[g].joints[m] for g in some.tolist()]
+            parts.append(link_values(self.whole, np.array(own) + tree.n + 1, False))
+            parts.append(np.array([self._closure_values(tree.loop_joints[j].closure)[12:24] for j in own]))
         return np.concatenate(parts, axis=1)
 
     def table(self, parent: Ints, numbers: Ints, buffers: Ints, local: list[str]) -> tuple[list[str], Ints]:
@@ -280,12 +317,13 @@ class _Rolling:
         tree, n = self.tree, len(self.shapes)
         link = np.zeros((n + 1, self.members), dtype=np.int64)
         for g, s in enumerate(self.shapes):
-            link[g + 1, :len(s.links) + len(s.witnesses)] = [*s.links, *s.witnesses]
-        parts = {name: part_starts(tree, name_of_part(self.function, name)) for name in local}
-        results = {name: tree.u_start + (tree.nu if name == "second" else 0) for name in self.results}
+            some = [*s.links, *s.witnesses, *self._joint_links(s)]
+            link[g + 1, :len(some)] = some
+        parts = {name: part_starts(self.whole, name_of_part(self.function, name)) for name in local}
+        results = {name: self.whole.u_start + (tree.nu if name == "second" else 0) for name in self.results}
         parts |= results
         if self.function.product is not None:
-            parts |= part_columns(tree, product_columns(tree, self.function.product), results)
+            parts |= part_columns(self.whole, product_columns(tree, self.function.product), results)
         columns = [parent, self.of_group, numbers, self.width * np.arange(-1, n), *buffers.T]
         columns += [start[link[:, m]] for m in range(self.members) for start in parts.values()]
         names = [f"{name}@{m}" for m in range(self.members) for name in parts]

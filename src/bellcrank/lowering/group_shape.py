@@ -17,9 +17,9 @@ from bellcrank.loops.loop_paths import paths_between
 from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import NodeMotion
-from bellcrank.topology.tree import Tree
+from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["PASSING", "VIRTUAL", "ClosureShape", "GroupShape", "Local", "Ports", "RelationShape",
+__all__ = ["PASSING", "VIRTUAL", "ClosureShape", "GroupShape", "JointShape", "Local", "Ports", "RelationShape",
            "closure_shape", "free_speeds", "row_places", "shapes_of", "shared_columns"]
 
 #: the member of speeds that only pass through a group
@@ -55,6 +55,14 @@ class ClosureShape(NamedTuple):
     first_path: tuple[int, ...]  #: members from the end up to, not including, the nearest common ancestor
     second_path: tuple[int, ...]
     axes: tuple[bool, bool]  #: whether the joint's axes coincide with the link's, on both sides
+
+
+class JointShape(NamedTuple):
+    """A loop joint of a group."""
+
+    kind: tuple[object, ...]
+    first_path: tuple[int, ...]  #: members from the common ancestor, which is left out, to the end
+    second_path: tuple[int, ...]
 
 
 class RelationShape(NamedTuple):
@@ -95,6 +103,7 @@ class GroupShape:
     #: what constraints and dependent speeds are measured by, where several are compared; see `base_shapes`
     row_units: tuple[float, ...] = ()
     speed_units: tuple[float, ...] = ()
+    joints: tuple[JointShape, ...] = ()
 
     @property
     def numbers(self) -> dict[tuple[int, int], int]:
@@ -110,6 +119,7 @@ class Local(NamedTuple):
     links: tuple[int, ...]
     closures: tuple[int, ...]
     witnesses: tuple[int, ...]
+    joints: tuple[int, ...] = ()  #: loop joints
 
 
 def shapes_of(tree: Tree) -> list[Local]:
@@ -134,7 +144,7 @@ def shapes_of(tree: Tree) -> list[Local]:
             place = {v: i for i, v in enumerate(above.speeds)}
             slots = tuple(place[up.speeds[v]] for v in group.carried)
         full = GroupShape(**{**shape.__dict__, "above": above, "body_slot": body_slot, "speed_slots": slots})
-        out.append(Local(full, links, closures, index.witnesses))
+        out.append(Local(full, links, closures, index.witnesses, group.joints))
     return out
 
 
@@ -157,6 +167,8 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
     starts = [*group.links, *(c.reference for c in children)]
     for k in group.closures:
         starts += [tree.closures[k].first, tree.closures[k].second]
+    for j in group.joints:
+        starts += [tree.loop_joints[j].closure.first, tree.loop_joints[j].closure.second]
     reference = group.reference
     for link in starts:
         while link != reference:
@@ -185,7 +197,8 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
         independent=tuple(v for v in own if v in bound), early=tuple(v for v in own if v not in bound),
         carried=tuple(speeds[v] for v in group.carried), closures=closures, relations=relations,
         grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=(),
-        shared=shared_columns(tree, links, speeds))
+        shared=shared_columns(tree, links, speeds),
+        joints=tuple(joint_shape(tree, tree.loop_joints[j].closure, bodies) for j in group.joints))
     return shape, links, group.closures, _Index(bodies, speeds, witnesses)
 
 
@@ -205,6 +218,12 @@ def closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
     kind = c.kind.kind() if c.is_joint else (type(c.kind).__name__,)
     plain = tuple(bool((t == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]).all()) for t in (c.first_turn, c.second_turn))
     return ClosureShape(kind, bodies[c.first], bodies[c.second], tuple(left), tuple(right), (plain[0], plain[1]))
+
+
+def joint_shape(tree: Tree, c: Closure, bodies: dict[int, int]) -> JointShape:
+    """A loop joint by local numbers."""
+    left, right = (tuple(bodies[link] for link in reversed(path)) for path in paths_between(tree, c.first, c.second))
+    return JointShape(c.kind.kind(), left, right)
 
 
 def row_places(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]

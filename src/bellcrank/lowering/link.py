@@ -16,7 +16,7 @@ from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.spatial import ArticulatedInertia, Force, General, Motion, RigidInertia, Symmetric3, Transform, Vector
 from bellcrank.topology.tree import Applied, LinkNumbers
 
-__all__ = ["Link", "World"]
+__all__ = ["Link", "World", "known_motion"]
 
 #: reads input `name`, entry j of this link; floats, arrays or traced scalars
 Reader = Callable[[str, int], Number]
@@ -299,3 +299,16 @@ class Link:
 def _about_origin(axes: General, moment: Vector, force: Vector, at: Vector) -> Force:
     local = axes.inverse(force)
     return Force(axes.inverse(moment) + at.cross(local), local)
+
+
+def known_motion(link: Link, omega: Vector) -> tuple[Vector, Motion]:
+    """A link's angular velocity, and the part of its acceleration that follows from speeds alone if its parent turns
+    at `omega` (in the parent's axes) and does not accelerate."""
+    bias = Motion.zero()
+    for t in link.transforms:
+        moved = t.acceleration(bias)
+        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
+        omega = t.rotation.inverse(omega)
+    rate = link.rate
+    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
+    return omega + rate.angular, bias

@@ -66,7 +66,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
     local = local_inputs(function, wrenches)
     kinds = [_kind(tree, i, link, codes[link], world, local, wrenches) for i, link in enumerate(representatives)]
     sweeps = Rolled(kinds, world, root_graph)
-    traced = as_traced(sweeps, base.text(sweeps), base.layout == "totals")
+    traced = as_traced(sweeps, base.text(sweeps), base.layout == "totals", partly(tree, base))
     if product is not None:
         traced = differentiated(tree, product, traced, lambda kind: [("", kind.view)], bool(tree.flexible))
     counts = np.bincount(of_link[1:], minlength=len(kinds)).tolist()
@@ -80,6 +80,12 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
         return RolledProgram(made, columns, numbers, table, runs, work, counts)
 
     return with_ahead(program, traced.planned, counts)
+
+
+def partly(tree: Tree, function: Function) -> bool:
+    """Whether entries of loop joints are written by nobody."""
+    return bool(tree.loop_joints) and not function.loop_joints and function.layout in (
+        "speeds", "twice", "screws", "matrix", "columns")
 
 
 def with_ahead(program: Callable[[Plan], RolledProgram], planned: Callable[[Sequence[int], Plan | None], Plan],

@@ -6,7 +6,7 @@ all loops together, and springs between points of links that no joint connects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from bellcrank.errors import ModelError, SingularError
 from bellcrank.loops.loop_paths import jacobian_pattern, paths_between
 from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
+from bellcrank.lowering.loop_joints import LoopJointView, second_frame
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized
 from bellcrank.mechanism.coupling import Coupled, coupled
@@ -80,11 +81,13 @@ class LoopedDirect(Direct):
     bind: Callable[[Any], Any]
     #: the same machine with other numbers for some inputs, and without springs
     again: Callable[[Mapping[str, Sequence[Number]]], LoopedDirect]
+    #: a link of the extended tree
+    link: Callable[[int], Link]
 
     def attach(self, tree: Tree, bind: Callable[[Any], Any],
-               again: Callable[[Mapping[str, Sequence[Number]]], LoopedDirect]) -> None:
+               again: Callable[[Mapping[str, Sequence[Number]]], LoopedDirect], link: Callable[[int], Link]) -> None:
         """Let the links feel the springs between them."""
-        self.tree, self.bind, self.again = tree, bind, again
+        self.tree, self.bind, self.again, self.link = tree, bind, again, link
         self._own_motions = self.moving
         if tree.sees_machine:
             for view in self.views[1:]:
@@ -180,6 +183,36 @@ class LoopedDirect(Direct):
         """A closure's own numbers, now."""
         return at_time(self.bind(tuple(c.kind.constants())), self.world.time)
 
+    # -- loop joints -----------------------------------------------------------------------------
+    @cached_property
+    def loop_joints(self) -> list[LoopJointView]:
+        """The joints that carry no link."""
+        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind))
+                for k, own in enumerate(self.tree.loop_joints, self.tree.n + 1)]
+
+    def with_loop_joints(self, what: str, entries: list[Number]) -> list[Number]:
+        """Numbers for every speed (two of each for "corrections" and "pairs") with those of loop joints."""
+        if not what or not self.tree.loop_joints:
+            return entries
+        nu = self.tree.nu
+        if what == "corrections":
+            return [*self.with_loop_joints("displacements", entries[:nu]),
+                    *self.with_loop_joints("speed changes", entries[nu:])]
+        if what == "pairs":  # speeds and rates of momenta
+            entries[0::2] = self.with_loop_joints("speeds", entries[0::2])
+            return entries
+        driven = self.tree.prescribed_speeds()
+        rates = [u + x for u, x in zip(self.speeds(), entries, strict=True)] if what == "speed changes" else entries
+        if what in ("accelerations", "displacements"):
+            rates = [0.0 if fixed else x for fixed, x in zip(driven, rates, strict=True)]
+        method = {"accelerations": "accelerations", "speeds": "speeds", "displacements": "moves",
+                  "speed changes": "speed_changes"}[what]
+        for view, own in zip(self.loop_joints, self.tree.loop_joints, strict=True):
+            ends = [[(self.views[k], [rates[v] for v in self.tree.movers(k)]) for k in reversed(path)]
+                    for path in paths_between(self.tree, own.closure.first, own.closure.second)]
+            entries[own.u] = getattr(view, method)(*ends)
+        return entries
+
     # -- coordinates and speeds of the whole machine ---------------------------------------------
     def given(self, name: str) -> list[Number]:
         """An input with one number per speed."""
@@ -190,8 +223,10 @@ class LoopedDirect(Direct):
         return self._by_speed(lambda view: view.u)
 
     def movable(self) -> list[Number]:
-        """One for each speed, zero where it is prescribed."""
-        return self._by_speed(lambda view: [0.0 if driven else 1.0 for driven in view.mask])
+        """One for each speed, zero where it is prescribed, or follows from those of links."""
+        follows = self.tree.loop_speeds()
+        return [0.0 if fixed else x for fixed, x in zip(follows, self._by_speed(
+            lambda view: [0.0 if driven else 1.0 for driven in view.mask]), strict=True)]
 
     def normalized(self) -> list[Number]:
         """All coordinates, unit quaternions."""
@@ -200,7 +235,7 @@ class LoopedDirect(Direct):
     def displaced(self, change: Sequence[Number]) -> list[Number]:
         """All coordinates after a small change, one number per speed."""
         def moved(link: int, view: Link) -> list[Number]:
-            start = int(self.tree.u_start[link])
+            start = int(self.tree.extended.u_start[link])
             rates = view.joint.rates(view.q, list(change[start:start + view.joint.nu]))
             return view.joint.normalized([a + b for a, b in zip(view.q, rates, strict=True)])
 
@@ -208,17 +243,23 @@ class LoopedDirect(Direct):
 
     def _by_speed(self, part: Callable[[Link], Sequence[Number]]) -> list[Number]:
         out: list[Number] = [0.0] * self.tree.nu
-        for link in range(1, self.tree.n + 1):
-            own, start = part(self.views[link]), int(self.tree.u_start[link])
+        for link, view in self._every_view:
+            own, start = part(view), int(self.tree.extended.u_start[link])
             out[start:start + len(own)] = own
         return out
 
     def _by_coordinate(self, part: Callable[[int, Link], Sequence[Number]]) -> list[Number]:
         out: list[Number] = [0.0] * self.tree.nq
-        for link in range(1, self.tree.n + 1):
-            own, start = part(link, self.views[link]), int(self.tree.q_start[link])
+        for link, view in self._every_view:
+            own, start = part(link, view), int(self.tree.extended.q_start[link])
             out[start:start + len(own)] = own
         return out
+
+    @property
+    def _every_view(self) -> Iterator[tuple[int, Link]]:
+        """All links, and then the loop joints as links of the extended tree."""
+        yield from enumerate(self.views[1:], 1)
+        yield from enumerate((own.joint for own in self.loop_joints), len(self.views))
 
     # -- constraints -----------------------------------------------------------------------------
     @cached_property

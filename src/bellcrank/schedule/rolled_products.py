@@ -53,9 +53,10 @@ class Variables(NamedTuple):
     places: Callable[[Mapping[Scalar, Number], Mapping[str, str] | None], Iterable[Written]]
 
 
-def as_traced(sweeps: Rolled, result: Any, totals: bool) -> TracedSweeps:
-    """What a text has made: a field, or totals."""
-    return TracedSweeps(sweeps, None, list(result), []) if totals else TracedSweeps(sweeps, result, [], [])
+def as_traced(sweeps: Rolled, result: Any, totals: bool, partly: bool = False) -> TracedSweeps:
+    """What a text has made: a field, or totals; `partly`: some entries of the result are no item's, and zero."""
+    return TracedSweeps(sweeps, None, list(result), []) if totals else TracedSweeps(
+        sweeps, result, [], [], () if partly else None)
 
 
 Seeded = Callable[[Kind | None], Variables]
@@ -96,7 +97,7 @@ def forward(traced: TracedSweeps, variables: Seeded) -> TracedSweeps:
         if i in slots[k]:
             seeds[leaf] = {(): rolled.root_graph.leaf(("root", k, slots[k][i]))}
     changes = [row.get((), 0.0) for row in tangents(epilogue, seeds)]
-    return TracedSweeps(_again(rolled, out), None, [*epilogue, *changes], written)
+    return TracedSweeps(_again(rolled, out), None, [*epilogue, *changes], written, traced.added)
 
 
 def backward(traced: TracedSweeps, variables: Seeded) -> TracedSweeps:

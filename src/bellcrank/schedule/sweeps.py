@@ -58,10 +58,10 @@ class Direct:
     """Execute steps one item after another, on whatever scalars the views hold."""
 
     def __init__(self, parent: Sequence[int], view: Callable[[int], Any], world: Any,
-                 slots: Sequence[int], widths: Sequence[int]) -> None:
+                 slots: Sequence[int], widths: Sequence[int], size: int | None = None) -> None:
         self.parent = list(parent)
         self.slots, self.widths = list(slots), list(widths)
-        self.size = sum(self.widths)
+        self.size = sum(self.widths) if size is None else size
         self.views = [None] + [view(i) for i in range(1, len(self.parent))]
         self.world = world
 

@@ -115,7 +115,7 @@ class Changing:
                              f"({', '.join(list(names)[:6])}): loops can only be attached where they are closed, or "
                              "with a frame that is defined at closing (add_joint, pose 'at closing')")
         if float(shares.max(initial=0.0)) > 1e-12:
-            target = Target(system.model.prescribed_mask(), 1.0 / system.model.tree.speed_sizes)
+            target = Target(system.model.bound_mask(), 1.0 / system.model.tree.speed_sizes)
             q, _ = system.plans.closer.close(q, target, t)
         return q
 

@@ -78,7 +78,7 @@ class Crossing:
 
     def __init__(self, rhs: Rhs) -> None:
         self.rhs, self.system = rhs, rhs.system
-        self._held = rhs.system.model.prescribed_mask()
+        self._held = rhs.system.model.bound_mask()
         tree = rhs.system.model.tree
         self._target = Target(self._held, 1.0 / tree.speed_sizes)
         self._sizes = np.concatenate([tree.coordinate_sizes, tree.speed_sizes])  #: of states (q, u)

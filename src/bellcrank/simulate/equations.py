@@ -78,7 +78,7 @@ class Equations:
         """The state nearest to y (size) in which the loops are closed, and what is left of their errors."""
         system = self.single(index)
         sizes, nq = system.model.tree.speed_sizes, system.nq
-        target = Target(system.model.prescribed_mask(), 1.0 / sizes)
+        target = Target(system.model.bound_mask(), 1.0 / sizes)
         q, left = system.plans.closer.close(y[:nq], target, t) if self.closing == "position" else (y[:nq], 0.0)
         if self.momenta:  # speeds follow from momenta, and heed the loops
             return np.concatenate([q, y[nq:]]), left

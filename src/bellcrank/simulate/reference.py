@@ -137,7 +137,7 @@ class Rhs:
         """Back onto loops, unit quaternions and prescribed motions."""
         system = self.system
         q, u = system.normalize(y[..., :self._nq]), y[..., self._nq:].copy()
-        held = system.model.prescribed_mask()
+        held = system.model.bound_mask()
         if held.any():
             u = np.where(held, system.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
             q = system.kernels.run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
@@ -150,7 +150,7 @@ class Rhs:
         """The nearest states with closed loops. Methods without plans correct all stages of a step: along the plan of
         another method that does harm near bad pivots. Cost: O(nu^3) per state, so that large machines go without."""
         system = self.system
-        target = Target(system.model.prescribed_mask(), 1.0 / system.model.tree.speed_sizes)
+        target = Target(system.model.bound_mask(), 1.0 / system.model.tree.speed_sizes)
         if self.closing == "position":
             q, _ = system.plans.closer.close(q, target, t)
         return q, project(system.plans.loops, q, u, target, t)[0]

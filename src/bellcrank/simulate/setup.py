@@ -222,7 +222,7 @@ class Setup:
         if not np.isfinite(y).all():
             entry = int(np.argwhere(~np.isfinite(y))[0, 1])
             raise StateError(f"simulate: the quaternion at {system.coordinate_names[entry]} is zero")
-        held = system.model.prescribed_mask()
+        held = system.model.bound_mask()
         if held.any():
             moved = system.kernels.run("displaced", {"q": y[:, :nq], "dq": np.zeros(system.nu)}, None, self.start)
             speeds = system.kernels.run("driven_speeds", {"q": y[:, :nq], "u": y[:, nq:]}, None, self.start)

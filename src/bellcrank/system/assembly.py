@@ -34,7 +34,7 @@ from bellcrank.system.held_values import (
     weighting,
 )
 from bellcrank.system.loop_errors import drawing_error, loop_rate_error
-from bellcrank.system.usual_cut import handed_over, usual_plans
+from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -80,7 +80,7 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any,
     """The same by the machine cut as usual: what is near does not depend on where loops are cut."""
     named = u is None or isinstance(u, Mapping)
     found = assemble(usual, q, u if named else None, guess=guess, weights=weights, t=t)
-    made = handed_over(plans, usual, found, q, guess)
+    made = found
     if not named or plans.drawing is not None:  # other constraints are dropped there
         again = assemble(plans, made.q, made.u if named else u, t=t)
         return again.on_other_branch() if made.branch_changed else again
@@ -162,16 +162,16 @@ def _walked_together(plans: LoopPlans, asked: Sequence[tuple[Floats, Held]], sca
 def _careful_position(plans: LoopPlans, start: Floats, scale: Floats, t: float) -> Floats:
     """The nearest closed position to a guess from which compiled steps have not closed."""
     near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
-    found = near.careful(plans.configuration.normalize(start), plans.model.prescribed_mask())
+    found = near.careful(plans.configuration.normalize(start), plans.model.bound_mask())
     if found is None:
-        raise _unclosed(plans, near, start, Held(plans.model.prescribed_mask(), (), np.zeros(0), ()), "assemble")
+        raise _unclosed(plans, near, start, Held(plans.model.bound_mask(), (), np.zeros(0), ()), "assemble")
     return found
 
 
 def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
                     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """The nearest closed positions to guesses (n, nq) that compiled steps find, and which of them are so."""
-    quick, mask = plans.closer.near, plans.model.prescribed_mask()
+    quick, mask = plans.closer.near, plans.model.bound_mask()
     if quick is None or not len(start):
         return start.copy(), np.zeros(len(start), dtype=bool)
     position, good = quick.nearest(start, mask, scale, t)
@@ -183,7 +183,7 @@ def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
 
 def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float) -> Floats:
     """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq)."""
-    target = Target(plans.model.prescribed_mask(), scale)
+    target = Target(plans.model.bound_mask(), scale)
     if not (u.any() or plans.tree.rheonomic):
         return u.copy()
     quick, good, out = plans.closer.near, np.zeros(len(q), dtype=bool), u.copy()
@@ -236,7 +236,7 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
     usual = usual_plans(plans) if isinstance(q, Mapping) and (u is None or isinstance(u, Mapping)) else None
     if usual is not None:
-        made = handed_over(plans, usual, project(usual, q, u, t=t), q)
+        made = project(usual, q, u, t=t)
         return made if plans.drawing is None else assemble(plans, made.q, made.u, t=t)
     if names_closing(plans, q):
         return assemble(plans, guess=q, u=speeds, t=t)
@@ -300,7 +300,7 @@ def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | 
     key = (guess.tobytes(), near.weights.tobytes(), near.t, near.wanted)
     if key not in known:
         with np.errstate(all="ignore"):  # what comes out is looked at
-            found = near.free(guess, plans.model.prescribed_mask())
+            found = near.free(guess, plans.model.bound_mask())
             if not _regular(plans, found, near.t):
                 found = _over_long_ways(plans, near, guess)
         if len(known) >= 8:
@@ -328,7 +328,7 @@ def _over_long_ways(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | 
     lengths = replace(tree, length=2.0 * tree.length).speed_sizes > tree.speed_sizes
     gap = max(1.0, off(plans.closer, plans.configuration.normalize(guess), near.t))
     found = replace(near, weights=np.where(lengths, near.weights / gap, near.weights)).free(
-        guess, plans.model.prescribed_mask())
+        guess, plans.model.bound_mask())
     return found if _regular(plans, found, near.t) else None
 
 
@@ -356,9 +356,16 @@ def one_machine(plans: LoopPlans, what: str) -> None:
 
 
 def with_laws(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
-    """q and u, shapes (..., nq) and (..., nu), with what prescribed joints do at times t."""
-    if not plans.model.prescribed_mask().any():
-        return q, u
+    """q and u, shapes (..., nq) and (..., nu), with what prescribed joints do at times t, and loop joints."""
+    if plans.model.prescribed_mask().any():
+        q, u = _prescribed(plans, q, u, t)
+    if plans.tree.loop_joints:
+        q = plans.loops.measured(q, t)
+        u = plans.kernels.run("joint_speeds", {"q": q, "u": u}, None, t)
+    return q, u
+
+
+def _prescribed(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:
     q, u, clock = np.array(q), np.array(u), np.asarray(t, dtype=float)
     for link, law in enumerate(plans.tree.prescribed):
         joint = plans.tree.joints[link]
@@ -377,7 +384,7 @@ def with_laws(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple
 def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float, lead: tuple[int, ...] = ()) -> Floats:
     """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name."""
     nu, names = plans.tree.nu, plans.configuration.speed_names
-    held = plans.model.prescribed_mask()
+    held = plans.model.bound_mask()
     if u is None and not plans.tree.rheonomic:
         return np.broadcast_to(initial_speeds(plans), (*lead, nu)).reshape(-1, nu).copy()
     wanted: Floats = initial_speeds(plans)

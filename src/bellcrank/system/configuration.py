@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 import numpy as np
@@ -19,14 +19,13 @@ __all__ = ["Configuration"]
 
 
 class Configuration:
-    """The coordinates of a mechanism's joints, in the order the joints were added; `cut` joints have none here."""
+    """The coordinates of a mechanism's joints, in the order the joints were added."""
 
-    def __init__(self, mechanism: Mechanism, cut: Sequence[str] = (), length: float = 1.0) -> None:
-        gone = set(cut)
+    def __init__(self, mechanism: Mechanism, length: float = 1.0) -> None:
         self.length = length  #: typical of the machine [m]
-        self._mechanism, self._cut = mechanism, gone
-        #: the joints that have coordinates
-        self.records = tuple(r for r in mechanism.joints if r.name not in gone)
+        self._mechanism = mechanism
+        #: all joints but the welds of carriers
+        self.records = tuple(r for r in mechanism.joints if r.name not in {c.weld for c in mechanism.carriers})
         self.joint_names: tuple[str, ...] = tuple(r.name for r in self.records)
         self.nq: int = sum(r.joint.nq for r in self.records)
         self.nu: int = sum(r.joint.nu for r in self.records)
@@ -85,9 +84,6 @@ class Configuration:
     def speed_entries(self, key: str) -> list[int]:
         """The places in u of a joint, or of one of its speeds."""
         joint, coordinate = self.split(key)
-        if joint in self._cut:
-            raise StateError(f"joint {joint!r} was cut to close a loop and has no place in u and tau; compile with "
-                             f"actuated=[{joint!r}], which lets it keep its coordinates, or with cut= another joint")
         kind = self._mechanism.joint(joint).joint
         start = self.starts[joint][1]
         if coordinate is None:

@@ -3,15 +3,17 @@ parameters. For what depends on where these forces act, such as derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from bellcrank.arrays import Forces
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.system.kernels import Kernels
-from bellcrank.system.named_forces import closing_part
+from bellcrank.system.named_forces import loop_forces
 from bellcrank.topology.pairs import LoopForce
 
 if TYPE_CHECKING:
@@ -56,11 +58,11 @@ def _label(joint: str, speed: str) -> str:
 
 
 def with_forces_along(plans: LoopPlans, tau: Forces | None) -> tuple[LoopPlans, Forces | None]:
-    """The machine in which forces of joints that were cut, given by name, act as elements; and the other forces."""
-    own = closing_part(plans, tau) if isinstance(tau, Mapping) else {}
+    """The machine in which forces along loop joints act as elements; and the other forces."""
+    rows = None if tau is None else plans.configuration.forces(tau)
+    own = {} if rows is None else loop_forces(plans, rows)
     if not own:
         return plans, tau
-    assert isinstance(tau, Mapping)
     model, joints = plans.model, tuple(own)
     tree = with_given_forces(plans.tree, joints)
     amounts = {_label(name, label): rows[..., k] for name, rows in own.items()
@@ -68,5 +70,4 @@ def with_forces_along(plans: LoopPlans, tau: Forces | None) -> tuple[LoopPlans, 
     made = replace(model, tree=tree, along=joints,
                    values={name: amounts.get(name, model.values.get(name, 0.0)) for name in tree.parameters})
     kernels = plans.kernels.kept(("forces along", joints), lambda: Kernels(made, plans.kernels.maker))
-    rest = {key: value for key, value in tau.items() if plans.configuration.split(key)[0] not in own}
-    return type(plans)(kernels.for_model(made)), rest
+    return type(plans)(kernels.for_model(made)), np.where(plans.tree.loop_speeds(), 0.0, rows)

@@ -16,7 +16,6 @@ from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
-from bellcrank.system.loop_errors import loop_drive
 from bellcrank.system.named_forces import given_forces
 from bellcrank.system.tree_dynamics import bias, mass_matrix, run_forced, with_elements
 from bellcrank.target.backend import DoorForm
@@ -57,13 +56,9 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
                      loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
     """Accelerations udot of the joints."""
     check_time(t)
-    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     if loop_tau:
-        added = loop_drive(plans, q, loop_tau, t=t)
-        if plans.tree.actuators:  # their limits are not for what is added
-            _, wrenches, _ = given_forces(plans, q, dict(loop_tau), wrenches, t)
-        else:
-            force = np.asarray(force, dtype=float) + added
+        tau = np.asarray(plans.configuration.forces(loop_tau) + (0.0 if tau is None else plans.configuration.forces(tau)))
+    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:
         if wrenches is None:
@@ -175,10 +170,12 @@ def dense_dynamics(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenche
     space = null_space(jacobian[..., free], plans.loops.row_sizes, plans.tree.speed_sizes[free])
     _check_rank(plans, np.asarray(q, dtype=float), np.asarray(space[2].sum(axis=-1)), t)
     try:
-        return solve_kkt(matrix, jacobian, gamma, tau - bias(plans, q, u, wrenches=wrenches, t=t), driven, free, space)
+        udot, loads = solve_kkt(matrix, jacobian, gamma, tau - bias(plans, q, u, wrenches=wrenches, t=t), driven, free,
+                                space)
     except np.linalg.LinAlgError:
         raise SingularError(f"forward_dynamics of {plans.tree.name!r} has no unique result: nothing resists some "
                             "motion that its loops allow") from None
+    return plans.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, t), loads
 
 
 def _check_rank(plans: LoopPlans, q: Floats, ranks: npt.NDArray[np.int64], t: npt.ArrayLike) -> None:

@@ -34,7 +34,7 @@ Values = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 def begin(plans: LoopPlans, q: State | Values, guess: State | Values, weights: Mapping[str, float] | None = None
           ) -> tuple[Floats, Held]:
     """The guess, and what is held; joints that close loops count where the guess or `weights` name them."""
-    mask = plans.model.prescribed_mask()
+    mask = plans.model.bound_mask()
     if q is not None and not isinstance(q, Mapping):  # it is the guess, and nothing is held
         if guess is not None:
             near(plans, "guess", guess)
@@ -47,6 +47,8 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values, weights: M
     if isinstance(q, Mapping):
         for key, value in q.items():
             places += _hold(plans, key, value, target, mask, extra)
+    for own in plans.tree.loop_joints:  # angles of theirs are sought near the values that they are to have
+        start[own.q] = target[own.q]
     named = {(e.closure, e.coordinate) for e in extra}
     extra += [e for e in locked_near_guess(plans, guess, start) if (e.closure, e.coordinate) not in named]
     target, places = plans.configuration.normalize(target), list(dict.fromkeys(places))
@@ -140,9 +142,8 @@ def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assem
         if coordinate is not None and coordinate not in names:
             raise StateError(f"{what}: {key!r} is a speed; there are {', '.join(names)}")
         _check_count(key, numbers, kind.nq if coordinate is None else 1, what)
-        if joint not in plans.tree.cut_names:
-            first = plans.configuration.starts[joint][0] + (0 if coordinate is None else names.index(coordinate))
-            start[first:first + len(numbers)] = numbers
+        first = plans.configuration.starts[joint][0] + (0 if coordinate is None else names.index(coordinate))
+        start[first:first + len(numbers)] = numbers
     return start
 
 
@@ -182,6 +183,7 @@ def _hold(plans: LoopPlans, key: str, value: Any, q: Floats, held: npt.NDArray[n
         which = range(len(names)) if coordinate is None else [names.index(coordinate)]
         _check_count(key, numbers, len(which))
         extra += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
+        q[[plans.configuration.starts[joint][0] + i for i in which]] = numbers
         return []
     record = plans.model.mechanism.joint(joint)
     if record.prescribed is not None and (coordinate is None or held[plans.configuration.speed_entries(key)].all()):

@@ -307,7 +307,7 @@ def _quick_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, 
     some, sizes = forward_dynamics(plans, q, u, t=t), plans.tree.speed_sizes
     own = sizes[list(plans.first(q, t).independent)]
     basis, lack = np.swapaxes(motions, -1, -2) * own / sizes[:, None], (wanted - some) / sizes
-    free = ~(held | plans.model.prescribed_mask())
+    free = ~(held | plans.model.bound_mask())
     pinned = factors(np.broadcast_to(basis[..., held, :], (*lack.shape[:-1], int(held.sum()), motions.shape[-2])))
     weights = pinned.solve(lack[..., held], 0.0, RANK)[0]
     _refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted / sizes)

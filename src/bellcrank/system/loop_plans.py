@@ -135,7 +135,7 @@ class LoopPlans:
             q = self._closed_near(plain, self._start, 0.0, tolerance)
         except AssemblyError as error:
             return _Checked(None, error)
-        made = check_drawing(close, q, 0.0, self.model.prescribed_mask(), space.usual, tolerance)
+        made = check_drawing(close, q, 0.0, self.model.bound_mask(), space.usual, tolerance)
         if made is not None and made.error > WARNED:
             warnings.warn(f"{self.tree.name!r}: {drawing_text(self.drawn, made)}; give them more digits",
                           DrawingWarning, stacklevel=outside())
@@ -208,7 +208,7 @@ class LoopPlans:
 
     def _closed_near(self, close: Closer, start: Floats, t: float, tolerance: float = 0.0) -> Floats:
         """The same by a closer, to within the tolerance of a drawing."""
-        return first_closed(close, start, t, self.model.prescribed_mask(), self.configuration.usual, self.tree.name,
+        return first_closed(close, start, t, self.model.bound_mask(), self.configuration.usual, self.tree.name,
                             tolerance)
 
     # -- what is known in general ---------------------------------------------------------------
@@ -381,7 +381,7 @@ class LoopPlans:
         for joint in self.model.options.independent:
             if self.configuration.split(joint)[0] not in self.tree.cut_names:
                 out[self.configuration.speed_entries(joint)] = True
-        return out & ~self.model.prescribed_mask()
+        return out & ~self.model.bound_mask()
 
     def _grasped(self) -> list[int]:
         """Speeds of free bodies that joints hold which may open. A grip determines them wherever it closes, so that one
@@ -397,7 +397,7 @@ class LoopPlans:
 
     def _make_reference(self, q: Floats, t: float) -> Reference:
         """Plan near a closed position, away from what is special about it."""
-        held, nu = self.model.prescribed_mask(), self.tree.nu
+        held, nu = self.model.bound_mask(), self.tree.nu
         general = self.general_position(q, t)
         best = self._make_plan(self.loops, general, t, self._preferred)
         floors = np.zeros(self.loops.m)
@@ -436,7 +436,7 @@ class LoopPlans:
 
     def general_position(self, q: Floats, t: float) -> Floats:
         """A closed position some way off another."""
-        nu, usual, held = self.tree.nu, self.configuration.usual, self.model.prescribed_mask()
+        nu, usual, held = self.tree.nu, self.configuration.usual, self.model.bound_mask()
         rng, target = np.random.default_rng(0), Target(held, 1.0 / usual)
         wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu) * usual), target, t)
         if self.tree.rheonomic:  # what laws of time cause is no freedom

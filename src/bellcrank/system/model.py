@@ -102,7 +102,7 @@ class Model:
     @cached_property
     def configuration(self) -> Configuration:
         """Names of coordinates and speeds, their places in q and u, and the operations of configuration space."""
-        return Configuration(self.mechanism, self.tree.cut_names, self.tree.length)
+        return Configuration(self.mechanism, self.tree.length)
 
     @property
     def mass(self) -> float:
@@ -123,6 +123,10 @@ class Model:
     def prescribed_mask(self) -> npt.NDArray[np.bool_]:
         """Which speeds follow prescribed motions, shape (nu,)."""
         return self.tree.prescribed_speeds()
+
+    def bound_mask(self) -> npt.NDArray[np.bool_]:
+        """Which speeds assembly does not choose: prescribed ones, and those of loop joints, which follow, (nu,)."""
+        return self.prescribed_mask() | self.tree.loop_speeds()
 
     # -- parameters -----------------------------------------------------------------------------
     def values_of(self, entries: Sequence[Any]) -> Floats:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, Forces, by_name, flat
+from bellcrank.arrays import Floats, Forces, check_unmasked, flat
 from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.system.force_elements import binder, link_motions, on_bodies, stacked
 from bellcrank.system.kernels import Wrenches
@@ -17,7 +17,7 @@ from bellcrank.system.loop_errors import closure_index
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["GivenForces", "closing_part", "given_forces"]
+__all__ = ["GivenForces", "given_forces", "loop_forces"]
 
 
 class GivenForces(NamedTuple):
@@ -34,29 +34,23 @@ def given_forces(plans: LoopPlans, q: npt.ArrayLike, tau: Forces | None, wrenche
     """What forces of joints, an array or by name, do to the tree and to its bodies."""
     if tau is None:
         return GivenForces(np.zeros(plans.tree.nu), wrenches, {})
-    own = closing_part(plans, tau)
+    rows = plans.configuration.forces(tau)
+    own = loop_forces(plans, rows)
     if not own:
-        return GivenForces(plans.configuration.forces(tau), wrenches, {})
+        return GivenForces(rows, wrenches, {})
     bodies, closing = _wrenches(plans, q, own, t)
     if wrenches is not None:
         bodies = bodies + plans.model.wrench_rows(wrenches)
-    assert isinstance(tau, Mapping)
-    rest = {key: value for key, value in tau.items() if plans.configuration.split(key)[0] not in plans.tree.cut_names}
-    return GivenForces(plans.configuration.forces(rest), bodies, closing)
+    return GivenForces(np.where(plans.tree.loop_speeds(), 0.0, rows), bodies, closing)
 
 
-def closing_part(plans: LoopPlans, tau: Forces) -> dict[str, Floats]:
-    """Forces (..., nu of the joint) of joints that were cut, from {joint or joint.speed: values}."""
-    if not isinstance(tau, Mapping):
+def loop_forces(plans: LoopPlans, tau: npt.ArrayLike) -> dict[str, Floats]:
+    """Forces (..., nu of the joint) along loop joints where there are some; joints whose loops are open have none."""
+    if not plans.tree.loop_joints or np.shape(tau)[-1:] != (plans.tree.nu,):
         return {}
-    out: dict[str, Floats] = {}
-    for name in plans.tree.cut_names:
-        labels = plans.model.mechanism.joint(name).joint.speed_names
-        places = {name: list(range(len(labels)))} | {f"{name}.{label}": [k] for k, label in enumerate(labels)}
-        own = {key: value for key, value in tau.items() if key in places}
-        if own:
-            out[name] = by_name("tau", own, places.__getitem__, len(labels))
-    return out
+    rows, closed = np.asarray(tau, dtype=float), {c.name for c in plans.tree.closures}
+    check_unmasked("tau", tau)
+    return {own.name: rows[..., own.u] for own in plans.tree.loop_joints if own.name in closed and rows[..., own.u].any()}
 
 
 def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], t: npt.ArrayLike

@@ -25,7 +25,7 @@ from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import group_program, lacking_forces, loop_loads
 from bellcrank.system.named_forces import GivenForces, given_forces
 from bellcrank.system.tree_dynamics import run_forced
-from bellcrank.system.usual_cut import handed_over, usual_plans
+from bellcrank.system.usual_cut import usual_plans
 from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
@@ -82,27 +82,17 @@ def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: bool 
 
 def _as_usual(plans: LoopPlans, usual: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None,
               udot: npt.ArrayLike | None, wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
-    """Reactions by the machine cut as usual; forces go by the names of speeds, accelerations by forces that need
-    them."""
-    times: Any = t  # one for all states, or one for each
-    there = handed_over(usual, plans, State(np.asarray(q, dtype=float), np.asarray(u, dtype=float), times))
-    loads, names = wrenches, plans.configuration.speed_names
+    """Reactions by the machine cut as usual, accelerations by the forces that need them."""
+    loads = wrenches
     if wrenches is not None:
         rows, bodies = plans.model.wrench_rows(wrenches), len(plans.model.described.bodies)
         carried = len(usual.tree.body_names) - 1 - bodies
         loads = np.concatenate([rows[..., :bodies, :], np.zeros((*rows.shape[:-2], carried, 6))], axis=-2)
-
-    def named(forces: Forces | None) -> Forces | None:
-        if forces is None or isinstance(forces, Mapping):
-            return forces
-        each = np.moveaxis(np.asarray(plans.configuration.forces(forces), dtype=float), -1, 0)
-        return dict(zip(names, each, strict=True))
-
     if udot is not None:
-        needed = named(inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t))
-        udot = forward_dynamics(usual, there.q, there.u, needed, wrenches=loads, t=t)
+        needed = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
+        udot = forward_dynamics(usual, q, u, needed, wrenches=loads, t=t)
         tau = needed if tau is None and plans.model.options.actuated else tau
-    found = reactions(usual, there.q, there.u, named(tau), udot=udot, wrenches=loads, t=t)
+    found = reactions(usual, q, u, tau, udot=udot, wrenches=loads, t=t)
     return {name: found[name] for name in plans.tree.loaded_names if name in found}
 
 

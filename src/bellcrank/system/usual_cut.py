@@ -24,7 +24,7 @@ from bellcrank.topology.carriers import with_carriers
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["handed_over", "usual_plans"]
+__all__ = ["usual_plans"]
 
 
 def usual_plans(plans: LoopPlans, alike: bool = True) -> LoopPlans | None:
@@ -60,38 +60,3 @@ def _usual_kernels(plans: LoopPlans) -> Kernels:
         joint if index is None else f"{joint}.{mechanism.joint(joint).joint.coordinate_names()[index]}"
         for joint, index in model.locked]
     return Kernels(locked(type(plans)(Kernels(made, maker)), held) if held else made, maker)
-
-
-def handed_over(plans: LoopPlans, usual: LoopPlans, state: State, *given: Any) -> State:
-    """A state of the machine cut as usual as one of this one; angles that are measured within a turn are as near as
-    whole turns bring them to what was given by name."""
-    wanted = {key: value for names in reversed(given) if isinstance(names, Mapping) for key, value in names.items()}
-    q, u = ([np.zeros((*state.q.shape[:-1], 0))] for _ in range(2))
-    for record in plans.configuration.records:
-        name, kind = record.name, record.joint
-        if not kind.nq:
-            continue
-        place = loop_coordinates(usual, state.q, name, t=state.t)
-        if name in usual.tree.cut_names:
-            place = _near_given(plans, name, place, wanted)
-        q.append(place)
-        u.append(loop_speeds(usual, state.q, state.u, name, t=state.t))
-    made = State(np.concatenate(q, axis=-1), np.concatenate(u, axis=-1), state.t)
-    return made.on_other_branch() if state.branch_changed else made
-
-
-def _near_given(plans: LoopPlans, joint: str, place: Floats, wanted: Mapping[str, Any]) -> Floats:
-    kind, (_, start) = plans.model.mechanism.joint(joint).joint, plans.configuration.starts[joint]
-    if kind.nq != kind.nu or kind.counts_turns:
-        return place
-    out = np.array(place)
-    for k, label in enumerate(kind.coordinate_names()):
-        own = wanted.get(f"{joint}.{label}")
-        value = wanted.get(joint) if own is None else own
-        if value is None or not plans.turning[start + k]:
-            continue
-        aim, entries = np.asarray(value, dtype=float), kind.nq if own is None else 1
-        if aim.shape[-1:] == (entries,):  # else the last axis is one of states
-            aim = aim[..., k if own is None else 0]
-        out[..., k] += 2.0 * np.pi * np.round((aim - out[..., k]) / (2.0 * np.pi))
-    return out

@@ -261,7 +261,6 @@ class _Builder:
         records = [self.inboard[h] for h in self.heads]
         # q and u follow the order in which joints were added
         widths = np.array([(r.joint.nq, r.joint.nu) for r in mechanism.joints], dtype=np.int64)
-        widths[list(self.topology.closing)] = 0
         ends = np.cumsum(widths, axis=0)
         starts = np.concatenate([np.zeros((1, 2), dtype=np.int64), ends])
         inboard = np.array([self.topology.joint[h] for h in self.heads], dtype=np.int64)
@@ -277,6 +276,7 @@ class _Builder:
             for b, link in enumerate(self.link_of.tolist()):
                 gathered[link].append(b)
             members = [(h, *(b for b in part if b != h)) for h, part in zip(self.heads, gathered, strict=True)]
+        self.starts = starts.tolist()
         return Tree(
             name=mechanism.name, link_names=tuple(self.bodies[h].name for h in self.heads), parent=self.parent,
             joints=tuple(self.joints), joint_names=tuple(r.name if r else "" for r in records),

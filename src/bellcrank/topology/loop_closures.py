@@ -25,7 +25,7 @@ from bellcrank.topology.check_closing import check_closing
 from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce, WrenchPair
 from bellcrank.topology.spanning_tree import Topology
-from bellcrank.topology.tree import Closure, LinkStep, NamedForce, Relation, Tree
+from bellcrank.topology.tree import Closure, LinkStep, LoopJoint, NamedForce, Relation, Tree
 
 if TYPE_CHECKING:
     from bellcrank.topology.builder import _Builder
@@ -48,7 +48,9 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     forces, pairs, named = _forces(link_of, mechanism, index, builder)
     steps = _steps(tree, topology, builder, len(topology.closing), len(closures)) \
         if closures or relations else ()
-    return replace(tree, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
+    joints = tuple(LoopJoint(closures[k], *builder.starts[i]) for k, i in enumerate(topology.closing)
+                   if closures[k].kind.nu)
+    return replace(tree, loop_joints=joints, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
                    closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
                    named_forces=named,

@@ -24,14 +24,13 @@ from bellcrank.mechanism.machine_sizes import coordinate_sizes, power_of_two, sp
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.parts import Frame
 from bellcrank.mechanism.turns import has_parameter
-from bellcrank.scalar.graph import Number
-from bellcrank.spatial import RigidInertia, Transform, Vector
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import LoopForce, Pair, SumForce, WrenchPair
 
-__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "NamedForce",
-           "Relation",
-           "Tree", "laws_between_links", "sees_machine", "wrench_order"]
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "LoopJoint",
+           "NamedForce", "Relation", "Tree", "laws_between_links", "sees_machine", "wrench_order"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -113,6 +112,28 @@ class Closure(NamedTuple):
                              first_axes=axes if has_parameter(axes) else (), rows=6, free=self)
 
 
+class LoopJoint(NamedTuple):
+    """A joint that closes a loop, or closed one before it was released: its coordinates follow from its two links."""
+
+    closure: Closure  #: as it is when nothing holds it
+    q_start: int
+    u_start: int
+
+    @property
+    def name(self) -> str:
+        return self.closure.name
+
+    @property
+    def q(self) -> slice:
+        """Its entries of q."""
+        return slice(self.q_start, self.q_start + self.closure.kind.nq)
+
+    @property
+    def u(self) -> slice:
+        """Its entries of u, tau and udot."""
+        return slice(self.u_start, self.u_start + self.closure.kind.nu)
+
+
 class NamedForce(NamedTuple):
     """A force along a coordinate of a joint of the tree."""
 
@@ -177,6 +198,7 @@ class Tree:
     cut_names: tuple[str, ...] = ()
     cut_reasons: tuple[str, ...] = ()
     closures: tuple[Closure, ...] = ()
+    loop_joints: tuple[LoopJoint, ...] = ()  #: joints with coordinates that carry no link
     relations: tuple[Relation, ...] = ()
     steps: tuple[LinkStep, ...] = ()
     #: forces along coordinates of tree joints, by link: (coordinate, force)
@@ -210,6 +232,8 @@ class Tree:
         for joint, start in zip(self.joints, self.u_start.tolist(), strict=True):
             if joint is not None and joint.nu:
                 out[start:start + joint.nu] = speed_sizes(joint, self.length)
+        for own in self.loop_joints:
+            out[own.u] = speed_sizes(own.closure.kind, self.length)
         return out
 
     @cached_property
@@ -219,7 +243,43 @@ class Tree:
         for joint, start in zip(self.joints, self.q_start.tolist(), strict=True):
             if joint is not None and joint.nq:
                 out[start:start + joint.nq] = coordinate_sizes(joint, self.length)
+        for own in self.loop_joints:
+            out[own.q] = coordinate_sizes(own.closure.kind, self.length)
         return out
+
+    @cached_property
+    def extended(self) -> Tree:
+        """The tree with a link without inertia for every loop joint, carried by the first of the joint's links: for
+        what is computed joint by joint, and for their kinematics. The links of the tree keep their numbers."""
+        new = self.loop_joints
+        if not new:
+            return self
+        sides = [own.closure for own in new]
+        turn = np.stack([c.first_turn.ravel() for c in sides])
+        plain = np.array([[0.0 if type(x) is Scalar else x for x in c.first_shift] for c in sides])
+        width = max(self.joint_constants.shape[1], *(len(c.kind.constants()) for c in sides))
+        constants = np.zeros((self.n + 1 + len(new), width))
+        constants[:self.n + 1, :self.joint_constants.shape[1]] = self.joint_constants
+        symbolic = dict(self.symbolic)
+        for i, c in enumerate(sides, self.n + 1):
+            own = c.kind.constants()
+            if has_parameter((*c.first_axes, *c.first_shift, *own)):
+                rows = [Vector(*c.turns[0][k:k + 3]) for k in (0, 3, 6)]
+                symbolic[i] = LinkNumbers(Transform(General(Matrix3(*rows)), Vector(*c.first_shift)), tuple(own),
+                                          RigidInertia.zero(), ())
+            else:
+                constants[i, :len(own)] = own
+        return replace(
+            self, loop_joints=(), link_names=(*self.link_names, *(c.name for c in sides)),
+            parent=np.concatenate([self.parent, [c.first for c in sides]]), joints=(*self.joints, *(c.kind for c in sides)),
+            joint_names=(*self.joint_names, *(c.name for c in sides)), prescribed=(*self.prescribed, *(None for _ in new)),
+            q_start=np.concatenate([self.q_start, [own.q_start for own in new]]),
+            u_start=np.concatenate([self.u_start, [own.u_start for own in new]]),
+            placement_kind=np.concatenate([self.placement_kind, [GENERAL] * len(new)]),
+            placement_turn=np.concatenate([self.placement_turn, turn]),
+            placement_shift=np.concatenate([self.placement_shift, plain]), joint_constants=constants,
+            inertia=np.concatenate([self.inertia, np.zeros((len(new), 10))]), symbolic=symbolic,
+            members=(*self.members, *(() for _ in new)))
 
     @cached_property
     def loaded_names(self) -> tuple[str, ...]:
@@ -302,8 +362,15 @@ class Tree:
         return len(self.parent) - 1
 
     def free_speeds(self) -> list[int]:
-        """Indices of the speeds that are not prescribed."""
-        return [int(i) for i in np.flatnonzero(~self.prescribed_speeds())]
+        """Indices of the speeds that are not prescribed, without those of loop joints."""
+        return [int(i) for i in np.flatnonzero(~(self.prescribed_speeds() | self.loop_speeds()))]
+
+    def loop_speeds(self) -> npt.NDArray[np.bool_]:
+        """For every speed, whether it is one of a loop joint; a new array."""
+        out = np.zeros(self.nu, dtype=bool)
+        for own in self.loop_joints:
+            out[own.u] = True
+        return out
 
     def prescribed_speeds(self) -> npt.NDArray[np.bool_]:
         """For every speed, whether it is prescribed; a new array."""
@@ -365,7 +432,7 @@ TURN_ENTRIES = (0, 2, 9)
 
 def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) -> LinkNumbers:
     """`LinkNumbers` from a flat list: rotation entries, shift, joint constants, inertia, body origins."""
-    from bellcrank.spatial import AboutX, General, Identity, Matrix3, Rotation, Symmetric3
+    from bellcrank.spatial import AboutX, Identity, Rotation, Symmetric3
 
     feed = iter(values)
 

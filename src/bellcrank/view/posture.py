@@ -57,7 +57,7 @@ class Posture:
         self.system, self.t, self.length = system, t, length
         self.q = np.array(q, dtype=float)
         self._begin = self.q.copy()
-        self._free = ~system.model.prescribed_mask()
+        self._free = ~system.model.bound_mask()
         #: an ordinary change of every speed's coordinate
         units = [u for name in system.joint_names for u in speed_units(system.model.mechanism.joint(name).joint)]
         usual = system.model.configuration.usual

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from bellcrank.lowering.flexible_link import ModalLink, by_role
-from bellcrank.lowering.link import Link
+from bellcrank.lowering.link import Link, known_motion
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["driven_speeds", "drives", "inward_composites", "joint_laws", "known_motion",
+__all__ = ["driven_speeds", "drives", "given_accelerations", "given_speeds", "inward_composites", "joint_laws", "known_motion",
            "outward_axes", "poses", "prescribed", "screws", "totals", "velocities",
            "world_columns"]
 
@@ -33,6 +33,16 @@ def turn_axes(link: Link, axes: General) -> tuple[General, General]:
     for t in link.transforms:
         axes = t.turned(axes)
     return axes, axes
+
+
+def given_speeds(tree: Sweeps) -> Field:
+    """Joint speeds u as they are given, or as laws say."""
+    return tree.outward(lambda link, nothing: ((), tuple(link.u)), root=())
+
+
+def given_accelerations(tree: Sweeps) -> Field:
+    """Joint accelerations udot as they are given, or as laws say."""
+    return tree.outward(lambda link, nothing: ((), tuple(link.udot)), root=())
 
 
 def poses(tree: Sweeps) -> Field:
@@ -184,16 +194,3 @@ def drives(tree: Sweeps) -> Field:
 
 def _drives(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number, ...]]:
     return (), tuple(link.drives_at(link.u))
-
-
-def known_motion(link: Link, omega: Vector) -> tuple[Vector, Motion]:
-    """A link's angular velocity, and the part of its acceleration that follows from speeds alone if its parent turns
-    at `omega` (in the parent's axes) and does not accelerate."""
-    bias = Motion.zero()
-    for t in link.transforms:
-        moved = t.acceleration(bias)
-        bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
-        omega = t.rotation.inverse(omega)
-    rate = link.rate
-    bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
-    return omega + rate.angular, bias

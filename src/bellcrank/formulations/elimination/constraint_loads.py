@@ -234,8 +234,8 @@ def allowed_motions(tree: Sweeps) -> tuple[Number, ...]:
     constraints = every_constraint(machine)
     solver = LoadSolver(machine, constraints)
     still: list[Number] = [0.0] * len(constraints)
-    columns = [solver.motion({v: 1.0}, still) for v in solver.independent]
-    drift = solver.motion({}, [c.equation.gamma for c in constraints])
+    columns = [machine.with_loop_joints("speeds", solver.motion({v: 1.0}, still)) for v in solver.independent]
+    drift = machine.with_loop_joints("accelerations", solver.motion({}, [c.equation.gamma for c in constraints]))
     given = machine.joint_vector([None, *(view.prescribed_udot for view in machine.views[1:])])
     sizes = machine.tree.speed_sizes
     motions = [(column, float(sizes[v])) for v, column in zip(solver.independent, columns, strict=True)]

@@ -202,8 +202,8 @@ def at_speeds(machine: LoopedDirect, u: Field) -> LoopedDirect:
         link: Link = machine.views[k]
         return link.with_speeds(u[k])
 
-    other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths)
-    other.attach(machine.tree, machine.bind, machine.again)
+    other = LoopedDirect(machine.parent, make, machine.world, machine.slots, machine.widths, machine.size)
+    other.attach(machine.tree, machine.bind, machine.again, machine.link)
     return other
 
 
