@@ -308,6 +308,4 @@ def _size(text: str | None) -> str | tuple[float, ...] | None:
 
 def _joints(result: Result) -> list[str]:
     names = [str(n).rpartition(".")[0] for n in np.atleast_1d(result["coordinate"].values)]
-    if result.system is not None:
-        names += result.system.model.tree.cut_names
     return list(dict.fromkeys(names))[:24]

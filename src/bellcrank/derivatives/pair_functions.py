@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bellcrank.lowering.element_loads import closing_motion, element_loads, unit_wrench
+from bellcrank.lowering.element_loads import element_loads, unit_wrench
 from bellcrank.lowering.function import Function, Tracer, binder
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.forces.element import Moving
@@ -72,10 +72,11 @@ class _Seen:
 
     def _read(self, link: int) -> tuple[list[Number], list[Number]]:
         """Coordinates and speeds of a joint, as laws of time say where it is prescribed."""
-        joint, law = self.tree.joints[link], self.tree.prescribed[link]
+        whole = self.tree.extended
+        joint, law = whole.joints[link], whole.prescribed[link]
         assert joint is not None
-        q: list[Number] = [self.graph.leaf(("q", int(self.tree.q_start[link]) + i)) for i in range(joint.nq)]
-        u: list[Number] = [self.graph.leaf(("u", int(self.tree.u_start[link]) + i)) for i in range(joint.nu)]
+        q: list[Number] = [self.graph.leaf(("q", int(whole.q_start[link]) + i)) for i in range(joint.nq)]
+        u: list[Number] = [self.graph.leaf(("u", int(whole.u_start[link]) + i)) for i in range(joint.nu)]
         return (q, u) if law is None else law.values(self.time, q, u, u)[:2]
 
     def loads(self) -> dict[int, Force]:
@@ -119,8 +120,7 @@ class _Seen:
             if isinstance(pair, SumForce):
                 total = total + self.bind(pair.along).at(self.time).energy(self._sum(pair)[0])
             elif isinstance(pair, LoopForce):
-                across = closing_motion(self.tree.closures[pair.closure], self.moving, self.bind)
-                total = total + self.bind(pair.along).energy(across.place(pair.coordinate))
+                total = total + self.bind(pair.along).energy(self.sight.along(pair)[0])
             else:
                 total = total + self.bind(pair).energy(self.moving(pair.first), self.moving(pair.second))
         return total

@@ -408,9 +408,10 @@ class LoopKinematics:
     def read(self, link: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
              ) -> tuple[list[Floats], list[Floats]]:
         """All coordinates and speeds of a joint."""
-        joint, law = self.tree.joints[link], self.tree.prescribed[link]
+        whole = self.tree.extended
+        joint, law = whole.joints[link], whole.prescribed[link]
         assert joint is not None
-        first, begin = int(self.tree.q_start[link]), int(self.tree.u_start[link])
+        first, begin = int(whole.q_start[link]), int(whole.u_start[link])
         places = [np.asarray(q, dtype=float)[..., first + k] for k in range(joint.nq)]
         rates = [np.zeros(()) if u is None else np.asarray(u, dtype=float)[..., begin + k] for k in range(joint.nu)]
         if law is not None:

@@ -300,7 +300,7 @@ class Planner:
                 self.drafts[up].children.append(g)
 
     def _place_loop_joints(self) -> None:
-        """Let loop joints be measured by the group that has their constraints, or that holds the last of their links."""
+        """Let loop joints be measured by the group that has their constraints, or that holds the last link."""
         of_row = {r: g for g, draft in enumerate(self.drafts) for r in draft.rows if draft.links}
         row_of = {c.name: int(self.loops.starts[k]) for k, c in enumerate(self.tree.closures) if c.rows}
         for j, joint in enumerate(self.tree.loop_joints):

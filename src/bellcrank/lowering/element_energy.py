@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bellcrank.lowering.element_loads import closing_motion
 from bellcrank.lowering.flexible_link import ModalLink
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
@@ -35,9 +34,8 @@ def dissipated_power(tree: Sweeps) -> tuple[Number, ...]:
                 [(machine.views[link].u, i, factor) for link, i, factor in pair.terms]))
             total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(x, rate)
         elif isinstance(pair, LoopForce):
-            across = closing_motion(machine.tree.closures[pair.closure], moving, machine.bind)
             total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(
-                across.place(pair.coordinate), across.speeds[pair.coordinate])
+                *machine.sight.along(pair))
         else:
             total = total + machine.bind(pair).loss(moving(pair.first), moving(pair.second), around)
     return (total,)
@@ -65,8 +63,7 @@ def _between(machine: LoopedDirect) -> Number:
             length = sum((machine.views[link].q[i] * factor for link, i, factor in pair.terms), 0.0)
             total = total + machine.bind(pair.along).at(machine.world.time).energy(length)
         elif isinstance(pair, LoopForce):
-            across = closing_motion(machine.tree.closures[pair.closure], moving, machine.bind)
-            total = total + machine.bind(pair.along).energy(across.place(pair.coordinate))
+            total = total + machine.bind(pair.along).energy(machine.sight.along(pair)[0])
         else:
             total = total + machine.bind(pair).energy(moving(pair.first), moving(pair.second))
     return total

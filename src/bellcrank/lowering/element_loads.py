@@ -1,4 +1,4 @@
-"""What force elements between links exert, and how closing joints move: one text over any scalar.
+"""What force elements between links and along loop joints exert: one text over any scalar.
 
 Everything is told by the motions of links (`Moving`) in one set of axes that does not move: in compiled code those of
 the ground link, traced; on arrays those of the world, from compiled kinematics.
@@ -17,8 +17,7 @@ from bellcrank.spatial import Force, Motion, Vector
 from bellcrank.topology.pairs import LoopForce, Pair, Surroundings
 from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["ClosingMotion", "closing_load", "closing_motion", "columns_of", "element_loads", "side_of", "sides_of",
-           "unit_wrench"]
+__all__ = ["closing_load", "columns_of", "element_loads", "side_of", "sides_of", "unit_forces", "unit_wrench"]
 
 #: the motion of a link by its number
 Motions = Callable[[int], Moving]
@@ -26,17 +25,11 @@ Motions = Callable[[int], Moving]
 Bind = Callable[[Any], Any]
 
 
-class ClosingMotion(NamedTuple):
-    """Coordinates and speeds of a joint that closes a loop; what unit forces along them exert on its child."""
+class UnitForces(NamedTuple):
+    """What unit forces along the speeds of a loop joint exert on its child."""
 
-    coordinates: tuple[Number, ...]  #: angles within half a turn; none of joints with quaternions
-    speeds: tuple[Number, ...]
     columns: tuple[Force, ...]  #: about `point`
     point: Vector
-
-    def place(self, k: int) -> Number:
-        """The coordinate whose rate is a speed; 0.0 of joints with quaternions, whose speeds have none."""
-        return self.coordinates[k] if self.coordinates else 0.0
 
 
 def side_of(moving: Moving, frame: Sequence[Vector], shift: Vector) -> Side:
@@ -74,18 +67,13 @@ def unit_wrench(columns: Sequence[Motion], i: int) -> Force:
     return own
 
 
-def closing_motion(c: Closure, moving: Motions, bind: Bind) -> ClosingMotion:
-    """How a closing joint moves, or would if it were not held."""
+def unit_forces(c: Closure, moving: Motions, bind: Bind) -> UnitForces:
+    """Unit forces along the speeds of a loop joint, as if nothing held it."""
     c = c.free or c
     i, j = sides_of(c, moving, bind)
-    constants = bind(tuple(c.kind.constants()))
-    relative = Motion(j.omega - i.omega, j.rate - i.rate - i.omega.cross(j.point - i.point))
-    if c.kind.nq == c.kind.nu:
-        columns = tuple(c.kind.loop_columns(i, j, constants)) if c.kind.nu else ()
-        coordinates = tuple(c.kind.loop_coordinates(i, j, constants)) if c.kind.nu else ()
-    else:  # quaternions: the columns are the same in every position
-        columns, coordinates = _fixed_columns(c.kind, j), ()
-    return ClosingMotion(coordinates, tuple(relative.dot(column) for column in columns), columns, j.point)
+    if c.kind.nq != c.kind.nu:  # quaternions: the columns are the same in every position
+        return UnitForces(_fixed_columns(c.kind, j), j.point)
+    return UnitForces(tuple(c.kind.loop_columns(i, j, bind(tuple(c.kind.constants())))), j.point)
 
 
 def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
@@ -103,10 +91,10 @@ def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
 def closing_load(tree: Tree, force: LoopForce, moving: Motions, bind: Bind, around: Surroundings
                  ) -> tuple[Force, Vector]:
     """What a force along a coordinate of a closing joint exerts on its child, and the point there it is about."""
-    motion, k = closing_motion(tree.closures[force.closure], moving, bind), force.coordinate
-    amount = bind(force.along).at(around.time).seen(around.machine).force(motion.place(k), motion.speeds[k])
-    load: Force = motion.columns[k] * amount
-    return load, motion.point
+    unit = unit_forces(tree.closures[force.closure], moving, bind)
+    amount = bind(force.along).at(around.time).seen(around.machine).force(*around.machine.along(force))
+    load: Force = unit.columns[force.coordinate] * amount
+    return load, unit.point
 
 
 def element_loads(tree: Tree, pair: Pair | LoopForce, moving: Motions, bind: Bind, around: Surroundings

@@ -9,7 +9,7 @@ from bellcrank.lowering.element_loads import element_loads
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Vector
-from bellcrank.topology.pairs import Surroundings
+from bellcrank.topology.pairs import LoopForce, Surroundings
 from bellcrank.topology.tree import Tree
 
 __all__ = ["FIELDS", "REPORT", "ElementView", "InSight"]
@@ -32,6 +32,8 @@ class InSight(Protocol):
     def coordinate(self, link: int, i: int) -> tuple[Number, Number]: ...
 
     def coordinates(self, link: int) -> list[Number]: ...
+
+    def along(self, force: LoopForce) -> tuple[Number, Number]: ...
 
     def moving(self, link: int) -> Moving: ...
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.contact_view import ContactView
-from bellcrank.lowering.element_loads import closing_load, closing_motion, unit_wrench
+from bellcrank.lowering.element_loads import closing_load, unit_wrench
 from bellcrank.lowering.element_view import REPORT, ElementView, InSight
 from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces.machine_force import stored_by
@@ -191,20 +191,16 @@ class ClosingView(ElementView):
     """A force along a coordinate of a joint that closes a loop."""
 
     @cached_property
-    def _motion(self) -> Any:
-        return closing_motion(self._tree.closures[self._part.closure], self._at.moving, self._at.bind)
-
-    @cached_property
     def force(self) -> Number:
         return self._at.bind(self._part.along).at(self._at.t).seen(self._at).force(self.length, self.rate)
 
     @property
     def length(self) -> Number:
-        return self._motion.place(self._part.coordinate)
+        return self._at.along(self._part)[0]
 
     @property
     def rate(self) -> Number:
-        return self._motion.speeds[self._part.coordinate]
+        return self._at.along(self._part)[1]
 
     @property
     def energy(self) -> Number:

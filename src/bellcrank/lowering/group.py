@@ -183,7 +183,8 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
     nothing = Ports((), ())
     shape = GroupShape(
         parents=tuple(bodies[int(tree.parent[link])] for link in range(1, n + 1)), own=(True,) * n,
-        speeds=tuple(owner.get(v, (PASSING, v)) for v in range(tree.nu)), rows=rows, dependent=(), sizes=(), independent=(), early=(),
+        speeds=tuple(owner.get(v, (PASSING, v)) for v in range(tree.nu)), rows=rows, dependent=(), sizes=(),
+        independent=(), early=(),
         carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
         grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=(),
         shared=shared_columns(tree, range(1, n + 1), {v: v for v in range(tree.nu)}))

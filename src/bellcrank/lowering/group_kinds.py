@@ -218,7 +218,8 @@ class _Rolling:
         witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
                           False, bind) for m, link in enumerate(s.witnesses)]
         joints = []
-        for m, (j, link) in enumerate(zip(s.joints, self._joint_links(s), strict=True), len(s.links) + len(s.witnesses)):
+        own = zip(s.joints, self._joint_links(s), strict=True)
+        for m, (j, link) in enumerate(own, len(s.links) + len(s.witnesses)):
             numbers, width = self._link_numbers(graph, link, at, bind)
             joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
             joints.append(LoopJointView(joint, self._frame(graph, tree.loop_joints[j].closure, at + width, bind)))

@@ -117,7 +117,10 @@ class LoopedDirect(Direct):
     @cached_property
     def sight(self) -> MachineView:
         """What laws of the machine see."""
-        return MachineView(self.tree, lambda link, i: self.views[link].q[i], lambda link, i: self.views[link].u[i],
+        def own(link: int) -> Link:
+            return self.views[link] if link < len(self.views) else self.loop_joints[link - len(self.views)].joint
+
+        return MachineView(self.tree, lambda link, i: own(link).q[i], lambda link, i: own(link).u[i],
                            self._own_motions.__getitem__, self.bind, self.world.time, self.world.ground)
 
     @property

@@ -6,11 +6,9 @@ One text over any scalar: traced in compiled code, arrays elsewhere. All vectors
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 from bellcrank.errors import ModelError, hint
-from bellcrank.lowering.element_loads import ClosingMotion, closing_motion
 from bellcrank.lowering.element_views import ElementView, element_view
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.mechanism.forces.machine_force import MachineLaw
@@ -19,7 +17,7 @@ from bellcrank.mechanism.parts import Frame
 from bellcrank.mechanism.turns import Rows, apply, product
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.spatial import Transform, Vector
-from bellcrank.topology.pairs import Surroundings
+from bellcrank.topology.pairs import LoopForce, Surroundings
 from bellcrank.topology.tree import Tree
 
 __all__ = ["MachineView"]
@@ -41,7 +39,6 @@ class MachineView:
         self._ground = ground
         self._values: dict[str, Any] = {}
         self._busy: list[str] = []
-        self._closing: dict[int, ClosingMotion] = {}
         #: the time [s]
         self.t: Number = time
 
@@ -65,35 +62,19 @@ class MachineView:
         return self._bind(_PARAMETERS.leaf(("parameter", name)))
 
     def _coordinate(self, key: str, rate: bool) -> Number:
-        tree = self._tree
+        links = self._tree.joint_links
         for name in (key, key.rpartition(".")[0]):
-            label = key[len(name) + 1:]
-            if name in self._links:
-                link = self._links[name]
-                kind = tree.joints[link]
-                assert kind is not None
-                return (self._u if rate else self._q)(link, _place(name, label, kind, rate))
-            if name in self._closures:
-                k = self._closures[name]
-                c = tree.closures[k]
-                return self._of_closure(k, _place(name, label, (c.free or c).kind, rate), rate)
-        raise ModelError(f"no joint called {key!r} has coordinates here{hint(key, [*self._links, *self._closures])}; a "
-                         "joint that is open has none")
+            if name in links:
+                kind = self._tree.extended.joints[links[name]]
+                return (self._u if rate else self._q)(links[name], _place(name, key[len(name) + 1:], kind, rate))
+        raise ModelError(f"no joint called {key!r}{hint(key, list(links))}")
 
-    def _of_closure(self, k: int, i: int, rate: bool) -> Number:
-        """A coordinate or speed of a joint that closes a loop."""
-        if k not in self._closing:
-            self._closing[k] = closing_motion(self._tree.closures[k], self._moving, self._bind)
-        found = self._closing[k]
-        return (found.speeds if rate else found.coordinates)[i]
-
-    @cached_property
-    def _links(self) -> dict[str, int]:
-        return {name: link for link, name in enumerate(self._tree.joint_names) if link}
-
-    @cached_property
-    def _closures(self) -> dict[str, int]:
-        return {c.name: k for k, c in enumerate(self._tree.closures) if c.is_joint}
+    def along(self, force: LoopForce) -> tuple[Number, Number]:
+        """The coordinate of a loop joint along which a force acts, 0.0 where a speed has none, and its rate."""
+        kind = self._tree.extended.joints[force.link]
+        assert kind is not None
+        place = self._q(force.link, force.coordinate) if kind.nq == kind.nu else 0.0
+        return place, self._u(force.link, force.coordinate)
 
     # -- bodies -----------------------------------------------------------------------------------
     def position(self, body: Any, point: Sequence[Number] = _ZERO) -> Vector:
@@ -173,7 +154,7 @@ class MachineView:
         return Surroundings(self.t, self._ground.rotation, self)
 
     def coordinate(self, link: int, i: int) -> tuple[Number, Number]:
-        """A coordinate of a joint of the tree and its speed."""
+        """A coordinate of a joint and its speed."""
         return self._q(link, i), self._u(link, i)
 
     def coordinates(self, link: int) -> list[Number]:

@@ -11,23 +11,19 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
-from bellcrank.simulate.closing import given_wrenches
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.force_elements import (
     actuator_forces,
     machine_view,
     with_values,
 )
 from bellcrank.system.kernels import Wrenches
-from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 from bellcrank.system.loop_loads import loop_loads
-from bellcrank.topology.pairs import SumForce
+from bellcrank.topology.pairs import LoopForce, SumForce
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["PARTS", "States", "along_closing_joint", "along_joints", "closing_forces", "element_force",
-           "joint_reactions"]
+__all__ = ["PARTS", "States", "along_joints", "element_force", "joint_reactions"]
 
 #: which of the forces along joints are wanted
 PARTS = ("all", "given", "elements")
@@ -41,9 +37,7 @@ class States(NamedTuple):
     u: Floats
     tau: Floats | None
     t: Floats
-    closing: dict[str, Floats]  #: forces given of joints that close loops
-    wrenches: Wrenches  #: external ones, what `closing` does to the bodies, and rigid contacts
-    start: Beginning  #: of the run, from which angles go on
+    wrenches: Wrenches  #: external ones, and rigid contacts
     unknown: npt.NDArray[np.bool_] | None = None  #: where what acts is not on record
 
     def known(self, values: Floats) -> Floats:
@@ -56,21 +50,15 @@ class States(NamedTuple):
 
 
 def joint_reactions(states: States) -> dict[str, Floats]:
-    """`System.reactions` at all states, with what was given of joints that close loops."""
+    """`System.reactions` at all states."""
     system, q, u, tau, t = states[:5]
     found = system.reactions(q, u, tau, wrenches=states.wrenches, t=t)
-    for name, forces in states.closing.items():  # drives included
-        if name in system.model.released:
-            continue
-        body = system.model.tree.body_names[system.model.mechanism.joint(name).child]
-        own = given_wrenches(system, name, forces, q, t)[1].reshape(*q.shape[:-1], 2, 3)
-        found[name] = found[name] + (own @ system.pose(q, body, t=t).rotation).reshape(*q.shape[:-1], 6)
     return {name: states.known(wrench) for name, wrench in found.items()}
 
 
 def along_joints(states: States, of: str) -> Floats:
-    """Forces along the coordinates of the tree's joints, (..., nu): those given within the limits of actuators, those
-    of elements on joints and on sums of joint coordinates, or all."""
+    """Forces along the coordinates of joints, (..., nu): those given within the limits of actuators, those of elements
+    on joints and on sums of joint coordinates, or all; NaN along loop joints that are released."""
     system, q, u, tau, t = states[:5]
     total = np.zeros(u.shape)
     if of in ("all", "given") and tau is not None:
@@ -78,26 +66,15 @@ def along_joints(states: States, of: str) -> Floats:
     if of in ("all", "elements"):
         if system.model.tree.joint_forces:
             total = total + system.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
-        sums = {pair.name for pair in system.model.tree.pairs if isinstance(pair, SumForce)}
+        sums = {pair.name for pair in system.model.tree.pairs if isinstance(pair, (LoopForce, SumForce))}
         every: tuple[JointForce | JointSum, ...] = (  # laws of machines that are seen link by link are among them
             *system.model.mechanism.joint_sums, *system.model.mechanism.joint_forces)
         for element in every:
             if element.name in sums:
                 total = total + _spread(states, element)
-    return total
-
-
-def along_closing_joint(states: States, joint: str, of: str) -> Floats:
-    """The same for a joint that closes a loop, (..., nu of the joint)."""
-    kind = states.system.model.mechanism.joint(joint).joint
-    if joint in states.system.model.released:
-        return np.full((*states.u.shape[:-1], kind.nu), np.nan)
-    total = np.zeros((*states.u.shape[:-1], kind.nu))
-    if of in ("all", "given") and joint in states.closing:
-        total = total + states.closing[joint]
-    for element in states.system.model.mechanism.joint_forces if of in ("all", "elements") else ():
-        if element.joint == joint:
-            total[..., element.coordinate] += _along(states, element)
+    for own in system.model.tree.loop_joints:
+        if own.name in system.model.released:
+            total[..., own.u] = np.nan
     return total
 
 
@@ -133,13 +110,10 @@ def _scalar(states: States, value: Any) -> Floats:
 
 
 def _coordinate(states: States, joint: str, k: int) -> tuple[Floats, Floats]:
-    system, q, u, _, t = states[:5]
+    system, q, u = states[:3]
     if joint in system.model.released:
         none = np.full(u.shape[:-1], np.nan)
         return none, none
-    if joint in system.model.tree.cut_names:
-        return (loop_coordinates(system.plans, q, joint, t=t)[..., k],
-                loop_speeds(system.plans, q, u, joint, t=t)[..., k])
     i, j = system.model.configuration.starts[joint]
     return q[..., i + k], u[..., j + k]
 
@@ -232,9 +206,3 @@ def _unit(system: Machine, joint: str, coordinate: int) -> str:
     from bellcrank.simulate.fields import force_units
 
     return force_units(system.model.mechanism.joint(joint).joint)[coordinate]
-
-
-def closing_forces(joints: npt.NDArray[Any], values: Floats) -> dict[str, Floats]:
-    """Recorded forces of closing joints (..., speeds) by joint; `joints` are the labels of the speeds."""
-    names = [str(label).rpartition(".")[0] for label in joints]
-    return {name: values[..., [i for i, n in enumerate(names) if n == name]] for name in dict.fromkeys(names)}

@@ -15,10 +15,7 @@ from bellcrank.errors import AssemblyError, BellcrankError
 from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.arrangements import Arrangement, arranged
 
-__all__ = ["BEGUN", "by_topology"]
-
-#: an attribute of parts of results: the first coordinates of the whole, on the axes of states
-BEGUN = "begun at"
+__all__ = ["by_topology"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -49,8 +46,7 @@ def by_topology(method: Method) -> Method:
             parts.append(method(_part(self, self.isel(time=some), int(number), plans), *args, **given))
             places.append(some)
         joined = xarray.concat(parts, dim="time", join="exact", coords="minimal", compat="override")
-        attrs = {name: value for name, value in parts[0].attrs.items() if name != BEGUN}
-        return joined.isel(time=np.argsort(np.concatenate(places))).assign_attrs(attrs)
+        return joined.isel(time=np.argsort(np.concatenate(places))).assign_attrs(parts[0].attrs)
 
     return called  # type: ignore[return-value]
 
@@ -79,10 +75,7 @@ def _part(whole: Any, some: Any, number: int, plans: dict[Any, list[LoopPlan]]) 
     if machine.model.tree.looped:
         with suppress(AssemblyError):
             known.append(machine.plans.reference().plan)
-    made = some.drop_vars("topology")
-    if "time" in some["q"].dims:
-        made = made.assign_attrs({BEGUN: whole["q"].isel(time=[0]).values})
-    return made.with_system(machine)
+    return some.drop_vars("topology").with_system(machine)
 
 
 def _chosen(wrenches: Any, some: Any, samples: int) -> Any:

@@ -134,16 +134,15 @@ class Changing:
     def held(self, course: Course, stop: Stop, state: State, change: Change) -> tuple[Change, float]:
         """What a stop does: it throws the joint back, or holds it if that would not last; and energy lost by that."""
         after = change.state or state
-        push = stop.acceleration(after, self.system, self.push(course, self.system, after.t, after.q, after.u))
+        push = stop.acceleration(self.system, self.push(course, self.system, after.t, after.q, after.u))
         if not stop.holds(after, self.system, push, self._setup.step or 1e-4 * self._setup.duration):
             before, now = (float(self.system.kinetic_energy(s.q, s.u, t=s.t)) for s in (state, after))
             return change, before - now
         q = state.q.copy()
         key = stop.key(self.system)
-        if stop.entry(self.system) is None:
+        q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
+        if stop.closes(self.system):
             self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, (stop.bound,))))
-        else:
-            q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
         return Change(state=State(q, state.u, state.t), lock=(key,)), 0.0
 
     def leaving(self, course: Course, stop: Stop) -> Event:
@@ -153,7 +152,7 @@ class Changing:
         def function(t: Any, q: Any, u: Any) -> float:
             free = self.variant(let_go(self.now, (key,)))
             state = State(np.array([*q]), np.array([*u]), float(t))
-            return stop.acceleration(state, free, self.push(course, free, state.t, state.q, state.u)) * stop.sign
+            return stop.acceleration(free, self.push(course, free, state.t, state.q, state.u)) * stop.sign
 
         return Leaving(function, f"{stop.name}: left", 1, Change(unlock=(key,)), active=lambda: key in self.now.locked)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,30 +18,22 @@ from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar, nearest_first
-from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_entries", "force_places", "force_rows", "named",
-           "wrench_rows"]
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_rows", "named", "numbers", "wrench_rows"]
 
 #: functions that use parameters are traced in the graph of these, which others may have
 _ONE_AT_A_TIME = threading.RLock()
 
 
 class Named(Sequence[Number]):
-    """Coordinates or speeds of a machine, by number or by joint: ``q[2]``, ``q["elbow"]``.
+    """Coordinates or speeds of a machine, by number or by joint: ``q[2]``, ``q["elbow"]``."""
 
-    Joints that close loops have no number, but can be named, too: their angles are within half a turn at the start of
-    a run, and go on from there if all axes around the loop are parallel; others stay within half a turn.
-    """
-
-    def __init__(self, values: Sequence[Number], places: Mapping[str, range],
-                 more: Callable[[str], Sequence[Number]] | None = None) -> None:
-        self._values, self._places, self._more = list(values), places, more
+    def __init__(self, values: Sequence[Number], places: Mapping[str, range]) -> None:
+        self._values, self._places = list(values), places
 
     def __len__(self) -> int:
         return len(self._values)
@@ -50,12 +42,9 @@ class Named(Sequence[Number]):
         """An entry; for a joint its value, or the list of its values if it has several."""
         if not isinstance(key, str):
             return self._values[key]
-        if key in self._places:
-            values = [self._values[i] for i in self._places[key]]
-        elif self._more is not None:
-            values = list(self._more(key))
-        else:
+        if key not in self._places:
             raise ModelError(f"no joint {key!r}; there are {', '.join(self._places)}{hint(key, self._places)}")
+        values = [self._values[i] for i in self._places[key]]
         return values[0] if len(values) == 1 else values
 
 
@@ -107,6 +96,18 @@ def _check(function: Any, period: float | None) -> None:
         raise ModelError(f"a controller's period must be a positive time, got {period!r}")
 
 
+def numbers(system: Machine, t: Any, q: Floats, u: Floats) -> Callable[[Any], Number]:
+    """What the leaves of traced functions stand for, at states (..., nq) and (..., nu)."""
+    def leaf(key: Any) -> Number:
+        name, i = key
+        if name != "parameters":
+            return {"q": q, "u": u}[name][..., i] if name in ("q", "u") else t
+        value = np.asarray(list(system.model.values.values())[i], dtype=float)
+        return value.ravel() if value.ndim else float(value)
+
+    return leaf
+
+
 def joint_places(system: Machine, speeds: bool) -> dict[str, range]:
     """Where each joint's entries are in q or u."""
     out, at = {}, 0
@@ -117,34 +118,17 @@ def joint_places(system: Machine, speeds: bool) -> dict[str, range]:
     return out
 
 
-def named(system: Machine, what: str, values: Sequence[Number], leaf: Callable[[Any], Number] | None,
-          start: Beginning | None = None) -> Named:
-    """Coordinates ("q") or speeds ("u") by number and by name; `leaf` says what expressions of closing joints read,
-    whose angles go on from where a run had its `start`."""
-    places = joint_places(system, what == "u")
-
-    def measured(joint: str) -> Sequence[Number]:
-        found = cut_joint(system, joint)
-        if found is None or leaf is None or not (found.speeds if what == "u" else found.coordinates):
-            raise unknown_joint(system, joint, tuple(places))
-        if what == "u":
-            return evaluate(list(found.speeds), leaf)
-        return evaluate(list(found.coordinates) if start is None else start.coordinates(system, found), leaf)
-
-    return Named(values, places, measured)
+def named(system: Machine, what: str, values: Sequence[Number]) -> Named:
+    """Coordinates ("q") or speeds ("u") by number and by name."""
+    return Named(values, joint_places(system, what == "u"))
 
 
 @dataclass(frozen=True)
 class Drive:
-    """A controller with what it acts on: "tau" or "wrench".
-
-    Joint forces are those of the tree's speeds, and then those of the joints `cuts`, which close loops.
-    """
+    """A controller with what it acts on: "tau" or "wrench"."""
 
     given: Sampled | Traced
     target: str
-    cuts: tuple[str, ...] = ()
-    start: Beginning | None = field(default=None, compare=False)  #: where the run begins
 
     @property
     def name(self) -> str:
@@ -163,12 +147,11 @@ class Drive:
         """The answer as a flat list, in the order of the buffer."""
         if self.target == "wrench":
             return self._wrenches(system, answer)
-        starts, size = force_places(system, self.cuts)
         if isinstance(answer, Mapping):
-            out: list[Any] = [0.0] * size
+            out: list[Any] = [0.0] * system.nu
             for joint, value in answer.items():
                 try:
-                    places = force_entries(system, starts, joint)
+                    places = system.model.configuration.speed_entries(joint)
                 except BellcrankError as error:
                     raise ModelError(f"control: {error}") from None
                 values = list(value) if np.ndim(value) or isinstance(value, (list, tuple)) else [value]
@@ -181,7 +164,7 @@ class Drive:
         if len(values) != system.nu:
             raise ModelError(f"control: it must return {system.nu} forces or a mapping {{joint: force}}, got "
                              f"{len(values)}")
-        return [*values, *[0.0] * (size - system.nu)]
+        return values
 
     def _wrenches(self, system: Machine, answer: Any) -> list[Any]:
         if not isinstance(answer, Mapping):
@@ -221,8 +204,8 @@ class Drive:
     def _traced(self, system: Machine, graph: Graph) -> list[Number]:
         """The function's answer for inputs that are leaves of a graph."""
         assert isinstance(self.given, Traced)
-        q = named(system, "q", [graph.leaf(("q", i)) for i in range(system.nq)], graph.leaf, self.start)
-        u = named(system, "u", [graph.leaf(("u", i)) for i in range(system.nu)], graph.leaf)
+        q = named(system, "q", [graph.leaf(("q", i)) for i in range(system.nq)])
+        u = named(system, "u", [graph.leaf(("u", i)) for i in range(system.nu)])
         try:
             entries = self.entries(system, self.given.function(graph.leaf(("t", 0)), q, u))
             return [x if type(x) is Scalar else float(x) for x in entries]
@@ -249,9 +232,8 @@ class Drive:
         """What a traced function says of one state that it does not cover, such as a table that ends there."""
         if not isinstance(self.given, Traced):
             return ""
-        leaf = numbers(system, t, q, u)
         try:
-            self.given.function(t, *(named(system, what, [float(x) for x in values], leaf, self.start)
+            self.given.function(t, *(named(system, what, [float(x) for x in values])
                                      for what, values in (("q", q), ("u", u))))
         except StateError as error:
             return f"{self.name}: {error}"
@@ -263,18 +245,6 @@ class Drive:
         """The traced function's answers at states (times, ..., nq) and (times, ..., nu): (times, ..., entries)."""
         entries = evaluate(self.graph(system), numbers(system, times.reshape(-1, *(1,) * (q.ndim - 2)), q, u))
         return np.stack([np.broadcast_to(np.asarray(x, dtype=float), u.shape[:-1]) for x in entries], axis=-1)
-
-    def keys(self, system: Machine, cuts: tuple[str, ...]) -> tuple[str, ...]:
-        """What a traced function names in its answer, if that is a mapping."""
-        found: list[str] = []
-
-        def function(t: Number, q: Named, u: Named) -> Any:
-            answer = self.given.function(t, q, u)  # type: ignore[arg-type]
-            found.extend(map(str, answer if isinstance(answer, Mapping) else ()))
-            return answer
-
-        replace(self, given=Traced(function), cuts=cuts).graph(system)
-        return tuple(found)
 
     def inputs(self, system: Machine) -> dict[str, int]:
         """What the traced function reads, with lengths."""
@@ -290,17 +260,15 @@ class Drive:
             rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
             assert rows is not None
             return rows
-        places, size = force_places(system, self.cuts)
         if isinstance(answer, Mapping):
-            values = by_name("control", answer, lambda key: force_entries(system, places, key), size)
+            values = by_name("control", answer, system.model.configuration.speed_entries, system.nu)
         else:
             values = np.asarray(answer, dtype=float)
             if values.shape[-1:] != (system.nu,):
                 raise StateError(f"control at t = {t:.6g}: it must return {system.nu} forces, got shape {values.shape}")
-            values = np.concatenate([values, np.zeros((*values.shape[:-1], size - system.nu))], axis=-1)
         if not np.isfinite(values).all():
             raise StateError(f"control at t = {t:.6g}: the forces are not finite")
-        rows, count = values.reshape(-1, size), int(np.prod(q.shape[:-1], dtype=np.int64))
+        rows, count = values.reshape(-1, system.nu), int(np.prod(q.shape[:-1], dtype=np.int64))
         if len(rows) not in (1, count):
             raise StateError(f"control at t = {t:.6g}: it returned forces of {len(rows)} states, but there are {count}")
         return rows
@@ -322,15 +290,11 @@ def on_bodies(system: Machine, rows: Floats) -> Floats:
     return out
 
 
-def force_rows(system: Machine, tau: Any, count: int, cuts: tuple[str, ...] = ()) -> Floats:
-    """Joint forces (count or 1, nu), and behind them those of closing joints."""
-    places, size = force_places(system, cuts)
-    if isinstance(tau, Mapping):
-        given = by_name("tau", tau, lambda key: force_entries(system, places, key), size)
-        return _rows("tau", flat("tau", given, size, "one for every speed").reshape(-1, size), count)
-    rows = flat("tau", np.zeros(system.nu) if tau is None else tau, system.nu, "one for every speed")
-    rows = np.concatenate([rows, np.zeros((*rows.shape[:-1], size - system.nu))], axis=-1)
-    return _rows("tau", rows.reshape(-1, size), count)
+def force_rows(system: Machine, tau: Any, count: int) -> Floats:
+    """Joint forces (count or 1, nu)."""
+    rows = flat("tau", np.zeros(system.nu) if tau is None else system.model.configuration.forces(tau), system.nu,
+                "one for every speed")
+    return _rows("tau", rows.reshape(-1, system.nu), count)
 
 
 def _rows(name: str, rows: Floats, count: int) -> Floats:
@@ -341,30 +305,13 @@ def _rows(name: str, rows: Floats, count: int) -> Floats:
     return np.ascontiguousarray(rows)
 
 
-def force_places(system: Machine, cuts: Sequence[str]) -> tuple[dict[str, list[int]], int]:
-    """Where the forces of closing joints, and of their single speeds, are behind those of the tree; and the whole
-    length."""
-    out, at = {}, system.nu
-    for name in cuts:
-        labels = system.model.mechanism.joint(name).joint.speed_names
-        out[name] = list(range(at, at + len(labels)))
-        out |= {f"{name}.{label}": [at + k] for k, label in enumerate(labels)}
-        at += len(labels)
-    return out, at
-
-
-def force_entries(system: Machine, places: Mapping[str, list[int]], key: str) -> list[int]:
-    """Where forces of a joint, or of one of its speeds, are."""
-    return places.get(key) or system.model.configuration.speed_entries(key)
-
-
-def drive_of(given: Any, target: str, cuts: tuple[str, ...] = ()) -> Drive | None:
+def drive_of(given: Any, target: str) -> Drive | None:
     """A controller from what the user gave."""
     if given is None:
         return None
     if isinstance(given, (Sampled, Traced)):
-        return Drive(given, target, cuts)
+        return Drive(given, target)
     if callable(given):
-        return Drive(Sampled(given), target, cuts)
+        return Drive(Sampled(given), target)
     raise ModelError(f"simulate: {'control' if target == 'tau' else 'wrenches'} must be a function of (t, q, u), "
                      f"Sampled or Traced, got {type(given).__name__}")

@@ -24,7 +24,7 @@ from bellcrank.loops.closer import State
 from bellcrank.scalar.derivative import adjoints
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
-from bellcrank.simulate.closing import cut_joint
+from bellcrank.simulate.closing import unit_speeds
 from bellcrank.simulate.control import named
 from bellcrank.simulate.differentiated_steps import DifferentiatedSteps, Leaf, Moved
 from bellcrank.simulate.events import Break, Change, Event
@@ -101,7 +101,7 @@ def _time(steps: DifferentiatedSteps, slope: Floats) -> float:
 def _function(system: Machine, event: Event) -> Scalar:
     """The function whose zero it is, traced."""
     graph = Graph()
-    q, u = (named(system, name, [graph.leaf((name, i)) for i in range(size)], graph.leaf)
+    q, u = (named(system, name, [graph.leaf((name, i)) for i in range(size)])
             for name, size in (("q", system.nq), ("u", system.nu)))
     try:
         value = event.function(graph.leaf(("t", 0)), q, u)
@@ -177,12 +177,10 @@ def _thrown(steps: DifferentiatedSteps, stop: Stop, y: Floats, t: float) -> tupl
     """A joint that is thrown back, with what all other speeds make of it."""
     system, entry, nq = steps.system, stop.entry(steps.system), steps.nq
     graph = Graph()
-    if entry is not None:
-        speed, powers = graph.leaf(("u", entry)), [(entry, 1.0)]
-    else:
-        joint = cut_joint(system, stop.joint, graph)
-        assert joint is not None
-        speed, powers = joint.speeds[0], [(place, each[0]) for place, each in joint.powers]
+    speed = graph.leaf(("u", entry))
+    powers: list[tuple[int, Number]] = [(entry, 1.0)]
+    if stop.closes(system):
+        powers = [(place, each[stop.coordinate]) for place, each in unit_speeds(system, stop.joint, graph)]
     if float(expressions_at(steps, [speed], y, t)[0][0]) * stop.sign >= 0.0:
         return y, None  # on its way back
     out = steps.call(f"thrown by {stop.name}", partial(

@@ -13,7 +13,6 @@ from bellcrank.lowering.element_view import FIELDS
 from bellcrank.lowering.element_views import element_parts
 from bellcrank.mechanism.joints import Joint
 from bellcrank.simulate.acting import States
-from bellcrank.simulate.along_time import gone_on, turning_elements
 from bellcrank.simulate.contact_results import place_fields, rigid_element
 from bellcrank.simulate.fields import coordinate_units, force_units, speed_units
 from bellcrank.system.contact_states import contact_states
@@ -55,10 +54,6 @@ def element_fields(states: States, names: Sequence[str], on_record: Mapping[str,
     if len(found) < len(set(names)):
         zero = np.zeros(states.u.shape) if states.tau is None else states.tau
         found |= states.system.element_forces(states.q, states.u, zero, t=states.t)
-    for name, angle in turning_elements(states.system.model.tree).items():
-        if name in names:
-            found[name] = found[name]._replace(length=gone_on(
-                states.system, angle, found[name].length, found[name].rate, states.t, states.q, states.start))
     for name in names:
         if name not in found:
             known = list(dict.fromkeys([*found, *(c.name for c in mechanism.contacts if c.rigid)]))

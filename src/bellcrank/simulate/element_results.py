@@ -15,7 +15,6 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import triple
 from bellcrank.simulate.acting import States, joint_reactions
-from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.element_fields import element_fields
 from bellcrank.simulate.fields import Laws, check_outputs, output_values
@@ -128,8 +127,7 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
         states = self._states(None, "outputs", needs_wrenches=False)
         declared = {o.name: o for o in states.system.model.mechanism.outputs}
         arrays = {}
-        view = along_time(states.system, states.q, states.start)
-        for name, values in output_values(states.system, states.t, states.q, states.u, laws, view).items():
+        for name, values in output_values(states.system, states.t, states.q, states.u, laws).items():
             attrs = {"units": declared[name].units if name in declared else "1", "long_name": f"output {name}"}
             arrays[name] = self._over(values[..., None], "one", attrs, name).isel(one=0)
         return xarray.Dataset(arrays)

@@ -16,7 +16,6 @@ from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.arms import ArmBlocks, arm_blocks
 from bellcrank.simulate.closing import spread, unlimited
-from bellcrank.simulate.control import force_places
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Backend, Block
@@ -152,14 +151,12 @@ class Equations:
             inputs["outside"] = len(entries)
         return self._block(entries, inputs, "springs", width)
 
-    def _spread(self, width: int) -> tuple[Block, int]:
-        """Joint forces of the tree that do the same as those of closing joints, with those given added; and how many
-        are given."""
-        size = force_places(self.system, self.cuts)[1]
-        inputs = {"tau": size, "q": self.system.nq, "u": self.system.nu, "t": 1}
+    def _spread(self, width: int) -> Block:
+        """Joint forces that do the same as those given, some of which are those of loop joints."""
+        inputs = {"tau": self.system.nu, "q": self.system.nq, "u": self.system.nu, "t": 1}
         if self.system.model.tree.parameters:
             inputs["parameters"] = len(self.system.model.tree.parameters)
-        return self._block(spread(self.system, self.cuts), inputs, "spread", width), size
+        return self._block(spread(self.system, self.cuts), inputs, "spread", width)
 
     @staticmethod
     def compiled(system: Machine, q: Floats, t: float, speeds: bool = False) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,9 +14,7 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Scalar
-from bellcrank.simulate.closing import numbers
-from bellcrank.simulate.control import Named, named
-from bellcrank.simulate.whole_turns import Beginning
+from bellcrank.simulate.control import Named, named, numbers
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -101,10 +99,6 @@ class Event:
         """Whether it can happen at present."""
         return True
 
-    def turns(self, system: Machine) -> bool:
-        """Whether the function is an angle that is known but for whole turns, and is to be followed beyond them."""
-        return False
-
     def along(self, times: Floats, q: Floats, u: Floats) -> Floats | None:
         """The function along states, if that is known without calling it."""
         return None
@@ -186,20 +180,17 @@ def unlock(*names: str) -> Change:
 class Watch:
     """Looks for events along steps of one state."""
 
-    def __init__(self, system: Machine, events: Sequence[Event], start: Beginning | None = None) -> None:
-        self.system, self.events, self._start = system, tuple(events), start
+    def __init__(self, system: Machine, events: Sequence[Event]) -> None:
+        self.system, self.events = system, tuple(events)
         self._graphs = [self._trace(e) for e in self.events]
-        self._near = np.full(len(self.events), np.nan)  #: values of functions of angles that are known to a turn only
         self.side = np.zeros(len(self.events))  #: of zero, on which every function was last; 0: not known
         self._scale = np.zeros(len(self.events))  #: largest values seen
         self._least = 1e-13 * min(1.0, system.model.tree.length)  #: rounding of angles, or of the machine's lengths
 
     def _trace(self, e: Event) -> Scalar | None:
-        graph, start = Graph(), self._start
-        if start is not None and e.turns(self.system):  # turns are counted here
-            start = replace(start, within=set())
-        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)], graph.leaf, start)
-        u = named(self.system, "u", [graph.leaf(("u", i)) for i in range(self.system.nu)], graph.leaf)
+        graph = Graph()
+        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)])
+        u = named(self.system, "u", [graph.leaf(("u", i)) for i in range(self.system.nu)])
         try:
             value = e.function(graph.leaf(("t", 0)), q, u)
         except ModelError:
@@ -223,23 +214,15 @@ class Watch:
             if graph is not None:
                 with np.errstate(all="ignore"):
                     out[:, k] = evaluate([graph], leaf)[0]
-                if e.turns(self.system):
-                    out[:, k] = self._unwrapped(k, out[:, k])
                 continue
             for i in range(len(times)):
-                one = numbers(self.system, float(times[i]), q[i], u[i])
-                value = e.function(float(times[i]), named(self.system, "q", q[i].tolist(), one, self._start),
-                                   named(self.system, "u", u[i].tolist(), one))
+                value = e.function(float(times[i]), named(self.system, "q", q[i].tolist()),
+                                   named(self.system, "u", u[i].tolist()))
                 out[i, k] = float(value)
         if np.isnan(out).any():
             bad = int(np.argwhere(np.isnan(out))[0, 1])
             raise StateError(f"event {self.events[bad].name!r}: its function is not a number")
         return out
-
-    def _unwrapped(self, k: int, values: Floats) -> Floats:
-        """Angles that go on beyond half a turn, from where the function was last."""
-        near = self._near[k]
-        return np.unwrap(values) if np.isnan(near) else np.unwrap(np.concatenate([[near], values]))[1:]
 
     def signs(self, values: Floats) -> Floats:
         """-1, 0 or 1 for every event; rounding of the values seen so far, or of angles and of the machine's lengths, is
@@ -251,7 +234,7 @@ class Watch:
         """Note on which side of zero every function is. Where that cannot be seen because it is zero, as after a
         bounce, it is the side in `kept`, or what the next step shows."""
         values = self.values(np.array([t]), q[None], u[None])[0]
-        self._near, self.side = values, self.signs(values)
+        self.side = self.signs(values)
         for k, side in (kept or {}).items():
             if self.side[k] == 0.0:
                 self.side[k] = side
@@ -268,7 +251,6 @@ class Watch:
     def crossed(self, values: Floats) -> list[int]:
         """Events whose functions have changed sides; the sides of the others are followed."""
         sign = self.signs(values)
-        self._near = values
         out = [k for k in range(len(self.events)) if self.side[k] * sign[k] < 0.0]
         still = np.ones(len(self.events), dtype=bool)
         still[out] = False

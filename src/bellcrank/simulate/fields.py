@@ -10,7 +10,6 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError
-from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
@@ -41,8 +40,7 @@ class Field(NamedTuple):
 
 
 STATE = (Field("q", "coordinate", "", "joint coordinates"), Field("u", "speed", "", "joint speeds"),
-         Field("tau", "speed", "", "joint forces given"),
-         Field("loop_tau", "loop_speed", "", "forces given of joints that close loops"))
+         Field("tau", "speed", "", "joint forces given"))
 DERIVED = (Field("kinetic_energy", "", "J", "kinetic energy"),
            Field("potential_energy", "", "J", "potential energy of gravity"),
            Field("stored_energy", "", "J", "energy stored in springs"),
@@ -122,9 +120,6 @@ class Layout:
     coordinate_units: tuple[str, ...]
     speed_units: tuple[str, ...]
     force_units: tuple[str, ...]
-    #: of joints that close loops and on which forces act
-    loop_speeds: tuple[str, ...] = ()
-    loop_force_units: tuple[str, ...] = ()
     changing: bool = False  #: whether events may change the topology
     closures: tuple[str, ...] = ()  #: those whose impulses are put on record
     outputs: tuple[Field, ...] = ()  #: of the mechanism
@@ -145,7 +140,6 @@ class Layout:
         """Units and long name of a variable."""
         labels = {"q": ("coordinate_units", self.coordinate_units), "u": ("speed_units", self.speed_units),
                   "tau": ("force_units", self.force_units),
-                  "loop_tau": ("loop_force_units", self.loop_force_units),
                   "wrench": ("wrench_units", self.wrench_units)}
         units = field.units
         if field.name in labels:
@@ -165,9 +159,6 @@ class Layout:
                "speed": ("speed", self.speeds, "joint speed"),
                "speed_units": ("speed", self.speed_units, "units of u"),
                "force_units": ("speed", self.force_units, "units of joint forces")}
-        if self.loop_speeds:
-            out |= {"loop_speed": ("loop_speed", self.loop_speeds, "speed of a joint that closes a loop"),
-                    "loop_force_units": ("loop_speed", self.loop_force_units, "units of loop_tau")}
         if self.contact_components:
             out |= {"contact_component": ("contact_component", self.contact_components,
                                           "contact, place and axis of a force")}
@@ -186,20 +177,17 @@ def sample_dims(batch: Sequence[int]) -> tuple[str, ...]:
     return ("sample",) if len(batch) == 1 else tuple(f"sample_{i}" for i in range(len(batch)))
 
 
-def layout_of(system: Machine, batch: tuple[int, ...], cuts: Sequence[str] = ()) -> Layout:
-    """How results of `system` for a batch of this shape are laid out; forces act on the closing joints `cuts`."""
-    return system.kernels.kept(("layout", batch, tuple(cuts)), lambda: _layout(system, batch, cuts))
+def layout_of(system: Machine, batch: tuple[int, ...]) -> Layout:
+    """How results of `system` for a batch of this shape are laid out."""
+    return system.kernels.kept(("layout", batch), lambda: _layout(system, batch))
 
 
-def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Layout:
+def _layout(system: Machine, batch: tuple[int, ...]) -> Layout:
     joints = [system.model.mechanism.joint(name).joint for name in system.joint_names]
     of_q, of_u, of_force = (tuple(unit for joint in joints for unit in of(joint))
                             for of in (coordinate_units, speed_units, force_units))
-    closing = [system.model.mechanism.joint(name) for name in cuts]
-    labels = tuple(f"{r.name}.{label}" for r in closing for label in r.joint.speed_names)
     return replace(Layout(sample_dims(batch), batch, system.coordinate_names, system.speed_names, of_q, of_u,
                           of_force),
-                   loop_speeds=labels, loop_force_units=tuple(unit for r in closing for unit in force_units(r.joint)),
                    outputs=tuple(Field(_free(o.name), "", o.units, f"output {o.name}")
                                  for o in system.model.mechanism.outputs))
 
@@ -207,7 +195,7 @@ def _layout(system: Machine, batch: tuple[int, ...], cuts: Sequence[str]) -> Lay
 def _free(output: str) -> str:
     """The name of an output, if a result has no other use for it."""
     used = {field.name for field in (*STATE, *DERIVED, CONTACTS, WRENCHES, TOPOLOGY)} | set(PER_EVENT) | {
-        "time", "coordinate", "speed", "sample", "loop_speed", "closure", "contact_component", "wrench_component",
+        "time", "coordinate", "speed", "sample", "closure", "contact_component", "wrench_component",
         "event", "event_time", "event_name"}
     if output in used or "/" in output:
         raise ModelError(f"output {output!r}: results cannot hold it by this name"
@@ -264,13 +252,12 @@ def check_outputs(system: Machine, laws: Laws) -> None:
 
 
 def output_values(system: Machine, t: Floats, q: Floats, u: Floats,
-                  laws: Mapping[str, Callable[[Any], Any]] | None = None, view: type[MachineView] = MachineView
-                  ) -> dict[str, Floats]:
+                  laws: Mapping[str, Callable[[Any], Any]] | None = None) -> dict[str, Floats]:
     """Outputs of states by name, those of the mechanism or some given: (k, ...) each. Cost: O(n) a state."""
     chosen = {o.name: o.law for o in system.model.mechanism.outputs} if laws is None else laws
     if not chosen:
         return {}
-    at, out = machine_view(system.plans, q, u, t, view), {}
+    at, out = machine_view(system.plans, q, u, t), {}
     for name, law in chosen.items():
         try:
             out[name] = np.array(np.broadcast_to(np.asarray(law(at), dtype=float), u.shape[:-1]))

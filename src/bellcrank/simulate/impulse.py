@@ -77,8 +77,10 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
         raise SingularError(f"{system.model.name!r}: no speeds satisfy the constraints at t = {t:.6g} s; the closest "
                             f"miss them by {float(missed[np.argmax(missed / size)]):.3g}")
     after = u + jump
+    if tree.loop_joints:
+        after = system.kernels.run("joint_speeds", {"q": q, "u": after}, None, t)
     loss = float(system.kinetic_energy(q, u, t=t) - system.kinetic_energy(q, after, t=t))
-    return Impulse(after, matrix @ jump, loss, _on_children(system, q, loads, t))
+    return Impulse(after, matrix @ (after - u), loss, _on_children(system, q, loads, t))
 
 
 def _on_children(system: Machine, q: Floats, loads: Floats, t: float) -> dict[str, Floats]:

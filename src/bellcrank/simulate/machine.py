@@ -150,15 +150,15 @@ class Compiler:
 def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
               separate: bool = False, plain: bool = False, springs: Block | None = None,
-              spread: tuple[Block, int] | None = None, closing: str = "position",
+              spread: Block | None = None, closing: str = "position",
               arms: ArmBlocks | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
     forces are wanted without the rates (semi-implicit methods). `plain`: corrections leave momenta alone, whose part
     along the loops' impulses means nothing, but whose jumps would spoil an interpolant. `springs` computes the wrenches
-    of elements between links of large machines, the given ones included. `spread` computes the joint forces of the
-    tree from the input tau, which then holds those of closing joints, too, and has the length given with it.
+    of elements between links of large machines, the given ones included. `spread` computes joint forces that do the
+    same as those of the input tau, in which forces act along loop joints.
     `closing`: whether steps close loops in "position" and velocity, in "velocity" alone (which rates then always see
     consistent), or not at all ("none"). `arms` computes accelerations in parts that other sets of closures share.
     """
@@ -166,17 +166,16 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     nq, nu = tree.nq, tree.nu
     c = Compiler(run, functions, width, wrenches)
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
-    given = nu if spread is None else spread[1]
-    inputs = {"tau": 0, "wrench": given, "parameters": given + outside}
+    inputs = {"tau": 0, "wrench": nu, "parameters": nu + outside}
     sizes = {**state_sizes(tree), "arms": 0 if arms is None else arms.size, "spread": 0 if spread is None else nu,
-             "inputs": given + outside + len(tree.parameters)}
+             "inputs": nu + outside + len(tree.parameters)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
     where = {"u": ("speed", 0)} if momenta else {}
     tell = [Call(block, "inputs", inputs[name], where) for block, name in drives]
     now = [] if held else tell
     if spread is not None:
-        now = [*now, Call(spread[0], "spread", 0, {"tau": ("inputs", 0)})]
+        now = [*now, Call(spread, "spread", 0, {"tau": ("inputs", 0)})]
         places["tau"] = ("spread", 0)
     if momenta:
         found = c.hamilton()  # the result depends on drives, which depend on speeds: with drives twice

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError
 from bellcrank.simulate.classic import append_records, check_classic, is_classic
-from bellcrank.simulate.fields import PER_EVENT, STATE, TOPOLOGY, Field, Layout
+from bellcrank.simulate.fields import PER_EVENT, STATE, TOPOLOGY, Layout
 from bellcrank.simulate.interrupt import uninterrupted
 from bellcrank.simulate.kept_model import KeptModel
 from bellcrank.simulate.probe import check_hdf5, trust, trusted
@@ -110,7 +110,6 @@ class GrowingFile:
         file.createDimension("time", None)
         for name, size in (*zip(layout.samples, layout.batch, strict=True), ("coordinate", len(layout.coordinates)),
                            ("speed", len(layout.speeds)), ("event", EVENT_ROOM), ("event_length", _EVENT_NAME),
-                           *(("loop_speed", len(layout.loop_speeds)),) * bool(layout.loop_speeds),
                            *(("contact_component", len(layout.contact_components)),) * bool(layout.contact_components),
                            *(("wrench_component", len(layout.wrench_components)),) * bool(layout.wrench_components),
                            *(("closure", len(layout.closures)), ("impulse_component", 6)) * bool(layout.closures)):
@@ -155,8 +154,7 @@ class GrowingFile:
         """Make room for joint forces; only before the first sample."""
         assert self.count == 0
         with _library(self.path):
-            fields: tuple[Field, ...] = STATE[2:] if self._layout.loop_speeds else STATE[2:3]
-            for field in fields:
+            for field in STATE[2:]:
                 self._variable(field.name, self._layout.dims(field), self._layout.attrs(field))
 
     # -- growing ------------------------------------------------------------------------------------

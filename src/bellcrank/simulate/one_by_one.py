@@ -75,7 +75,7 @@ def _joined(setup: Setup, results: list[Result]) -> Result:
     numbers = [_numbered(r, known) for r in results]
     samples = sample_dims(batch)
     pushed = wrench_names(setup.system, setup.pushed)
-    made = Writer(setup.system, batch=batch, settings=setup.settings(), cuts=setup.cuts, wrenches=pushed).finish(
+    made = Writer(setup.system, batch=batch, settings=setup.settings(), wrenches=pushed).finish(
         "finished")
     variables: dict[str, Any] = {}
     for name, first in results[0].data_vars.items():

@@ -10,10 +10,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError, hint
-from bellcrank.simulate.along_time import closing_coordinates
-from bellcrank.simulate.fields import DERIVED, coordinate_units, speed_units
-from bellcrank.simulate.whole_turns import Beginning
-from bellcrank.system.loop_errors import loop_speeds
+from bellcrank.simulate.fields import DERIVED
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -24,7 +21,7 @@ _ENERGIES = ("kinetic_energy", "potential_energy", "stored_energy", "energy")
 #: variables along joints: the dimension of their names, that of their units, and what they are
 _STATES = {"q": ("coordinate", "coordinate_units", "coordinate"), "u": ("speed", "speed_units", "speed"),
            "udot": ("speed", "speed_units", "acceleration"), "tau": ("speed", "force_units", "force"),
-           "loop_tau": ("loop_speed", "loop_force_units", "force"), "torque": ("speed", "force_units", "force")}
+           "torque": ("speed", "force_units", "force")}
 #: other words for them
 _SAME = {"acceleration": "udot", "accelerations": "udot", "torques": "torque", "reaction": "reactions",
          "force": "forces"}
@@ -63,9 +60,6 @@ def lines_of(result: Result, name: str) -> list[NamedLine]:
         found = {"reactions": _reaction, "forces": _element}.get(head)
         if found is not None:
             return found(result, rest)
-        if head in ("q", "u") and not {rest, rest.rpartition(".")[0]} & joints and {
-                rest, rest.rpartition(".")[0]} & set(_cuts(result)):
-            return _of_closing(result, head, rest)
         if head in _STATES:
             return _entries(result, head, rest)
     return _coordinate(result, name)
@@ -124,16 +118,12 @@ def _group(result: Result, name: str) -> list[NamedLine]:
         return _all_reactions(result)
     if name == "forces":
         return _all_elements(result)
-    lines = [_in_family(line, name) for line in _entries(result, name, None)]
-    return [*lines, *_group(result, "loop_tau")] if name == "tau" and "loop_tau" in result else lines
+    return [_in_family(line, name) for line in _entries(result, name, None)]
 
 
 def _entries(result: Result, variable: str, joint: str | None) -> list[NamedLine]:
     label, where, quantity = _STATES[variable]
-    if variable == "torque" and joint is not None and joint in _cuts(result):
-        array = result.torques(joint)
-    else:
-        array = _array(result, variable)
+    array = _array(result, variable)
     if label not in array.dims:
         array = array.expand_dims(label)
     array = array.transpose("time", ..., label)
@@ -176,63 +166,19 @@ def _known(result: Result) -> Any:
     return result.system
 
 
-def _cuts(result: Result) -> tuple[str, ...]:
-    system = _known(result)
-    return () if system is None else tuple(system.model.tree.cut_names)
-
-
 def _coordinate(result: Result, name: str) -> list[NamedLine]:
-    """A coordinate of the tree, of a joint that closes a loop, or the force of an element."""
+    """A coordinate, or the force of an element."""
     names = [str(n) for n in np.atleast_1d(result["coordinate"].values)]
     if any(name in (n, n.rpartition(".")[0]) for n in names):
         return _entries(result, "q", name)
-    joint = name.rpartition(".")[0] if name not in _cuts(result) else name
-    if (joint or name) in _cuts(result):
-        return _of_closing(result, "q", name)
     if name in _elements(result):
         return _element(result, name)
     try:
         return _entries(result, "q", name)
     except ModelError as error:
-        known = {*(n.rpartition(".")[0] for n in names), *names, *_cuts(result), *_elements(result), *_STATES,
+        known = {*(n.rpartition(".")[0] for n in names), *names, *_elements(result), *_STATES,
                  "reactions", "forces", "energy"}
         raise ModelError(f"plot: {error}{hint(name, known)}") from None
-
-
-def _of_closing(result: Result, variable: str, name: str) -> list[NamedLine]:
-    """Coordinates or speeds of a joint that closes a loop, all or one of them."""
-    joint = name if name in _cuts(result) else name.rpartition(".")[0]
-    found = _closing_speeds(result, joint) if variable == "u" else _closing(result, joint)
-    chosen = [line for line in found if name in (joint, line.label)]
-    if not chosen:
-        what = "speed" if variable == "u" else "coordinate"
-        raise ModelError(f"plot: no {what} called {name!r}; there are {', '.join(line.label for line in found)}")
-    return chosen
-
-
-def _motion(result: Result) -> tuple[Any, Floats, Floats, Floats]:
-    """The machine, coordinates and speeds (time, ..., entries), and times that fit them."""
-    system = _known(result)
-    q, u = (result[name].transpose("time", ..., along).values for name, along in (("q", "coordinate"), ("u", "speed")))
-    return system, q, u, result["time"].values.reshape(-1, *(1,) * (q.ndim - 2))
-
-
-def _closing_speeds(result: Result, joint: str) -> list[NamedLine]:
-    """Speeds of a joint that closes a loop."""
-    system, q, u, t = _motion(result)
-    kind = system.model.mechanism.joint(joint).joint
-    values = np.asarray(loop_speeds(system.plans, q, u, joint, t=t))
-    return [NamedLine(f"{joint}.{label}", "speed", units, _flat(values[..., i]))
-            for i, (label, units) in enumerate(zip(kind.speed_names, speed_units(kind), strict=True))]
-
-
-def _closing(result: Result, joint: str) -> list[NamedLine]:
-    """Coordinates of a joint that closes a loop, continuous in time."""
-    system, q, u, t = _motion(result)
-    kind = system.model.mechanism.joint(joint).joint
-    values = closing_coordinates(system, joint, q, u, t, Beginning(q[:1], float(t.flat[0])))
-    return [NamedLine(f"{joint}.{label}", "coordinate", units, _flat(values[..., i]))
-            for i, (label, units) in enumerate(zip(kind.coordinate_names(), coordinate_units(kind), strict=True))]
 
 
 # -- forces -----------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.loops.closer import Target, project
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number
-from bellcrank.simulate.closing import numbers, tree_forces, unlimited
-from bellcrank.simulate.control import Drive
+from bellcrank.simulate.closing import tree_forces, unlimited
+from bellcrank.simulate.control import Drive, numbers
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
 from bellcrank.system.forward_dynamics import dense_dynamics, run_by_plan

@@ -19,20 +19,15 @@ from bellcrank.simulate.account import energy_drift, floor_of
 from bellcrank.simulate.acting import (
     PARTS,
     States,
-    along_closing_joint,
     along_joints,
-    closing_forces,
     element_force,
     joint_reactions,
 )
-from bellcrank.simulate.by_topology import BEGUN, by_topology
-from bellcrank.simulate.closing import given_wrenches
+from bellcrank.simulate.by_topology import by_topology
 from bellcrank.simulate.element_results import ElementResults
-from bellcrank.simulate.fields import force_units
 from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_record, wrenches_on_record
 from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -84,16 +79,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         if "time" in lead:
             when = when.reshape([-1 if d == "time" else 1 for d in lead])
         q, u, tau = _finite(what, q, u, tau)
-        closing: dict[str, Floats] = {}
-        if "loop_tau" in self:
-            given = np.nan_to_num(self["loop_tau"].transpose(*lead, "loop_speed").values)
-            closing = closing_forces(self["loop_speed"].values, given)
-        for joint, forces in closing.items() if needs_wrenches else ():
-            if joint in system.model.released:  # what is open feels nothing
-                continue
-            on_bodies = given_wrenches(system, joint, forces, q, when)[0]
-            wrenches = on_bodies if wrenches is None else system.model.wrench_rows(wrenches) + on_bodies
-        states = States(system, q, u, tau, np.asarray(when, dtype=float), closing, wrenches, self._beginning(q))
+        states = States(system, q, u, tau, np.asarray(when, dtype=float), wrenches)
         return self._touched(states, what) if needs_wrenches else states
 
     def _touched(self, states: States, what: str) -> States:
@@ -107,14 +93,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         added = contact_wrenches(states.system, states.q, states.u, states.t,
                                  {name: np.nan_to_num(x) for name, x in forces.items()})
         given = 0.0 if states.wrenches is None else states.system.model.wrench_rows(states.wrenches)
-        return States(*states[:6], added + given, states.start, unknown)
-
-    def _beginning(self, q: Floats) -> Beginning:
-        """The first of states (..., nq), or of all those that these are a part of."""
-        if "time" not in self._lead:
-            return Beginning(q, 0.0)
-        first = q.take([0], self._lead.index("time")) if BEGUN not in self.attrs else np.asarray(self.attrs[BEGUN])
-        return Beginning(first, float(self["time"].values[0]))
+        return States(*states[:5], added + given, unknown)
 
     @property
     def _lead(self) -> tuple[str, ...]:
@@ -234,9 +213,6 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         if of not in PARTS:
             raise ModelError(f"torques: of must be one of {', '.join(PARTS)}, got {of!r}")
         states = self._states(wrenches, "torques", needs_wrenches=drives)
-        if joint is not None and joint in states.system.model.tree.cut_names:
-            record = states.system.model.mechanism.joint(joint)
-            return self._named_forces(along_closing_joint(states, joint, of), record)
         values = along_joints(states, of)
         held = states.system.model.prescribed_mask()
         if drives and held.any():
@@ -248,13 +224,6 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         out = out.rename("torques").assign_attrs(units=each.pop() if len(each) == 1 else "see force_units",
                                                  long_name="joint forces that acted" + ", drives included" * drives)
         return out if joint is None else out.isel(speed=self.entries(joint, "speed"))
-
-    def _named_forces(self, values: Floats, record: Any) -> xarray.DataArray:
-        """Forces of one joint that has no place in u."""
-        each = force_units(record.joint)
-        attrs = {"units": each[0] if len(set(each)) == 1 else "see force_units", "long_name": "joint forces that acted"}
-        return self._over(values, "speed", attrs, "torques").assign_coords(
-            speed=[f"{record.name}.{n}" for n in record.joint.speed_names], force_units=("speed", list(each)))
 
     @by_topology
     def forces(self, element: str) -> xarray.DataArray:

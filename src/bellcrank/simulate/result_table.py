@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, StateError
+from bellcrank.errors import StateError
 from bellcrank.simulate.fields import DERIVED, STATE, TOPOLOGY, WRENCHES
 from bellcrank.simulate.plot_lines import lines_of
 
@@ -22,7 +21,7 @@ __all__ = ["table_text"]
 
 #: machines with more joints that close loops leave these out
 _MOST = 64
-_UNITS = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units", "loop_tau": "loop_force_units",
+_UNITS = {"q": "coordinate_units", "u": "speed_units", "tau": "force_units",
           "wrench": "wrench_units"}
 
 
@@ -53,7 +52,7 @@ def _recorded(result: Result) -> list[tuple[str, Floats]]:
         for i, (name, unit) in enumerate(zip(result[field.along].values, result[_UNITS[field.name]].values,
                                              strict=True)):
             found.append((f"{field.name}.{name} [{unit}]", values[:, i]))
-    return [*found, *_computed(result), *_closing_joints(result)]
+    return [*found, *_computed(result)]
 
 
 def _computed(result: Result) -> list[tuple[str, Floats]]:
@@ -69,20 +68,6 @@ def _computed(result: Result) -> list[tuple[str, Floats]]:
         for index in np.ndindex(*array.shape[1:]):
             name = ".".join([str(key), *(own[i] for own, i in zip(labels, index, strict=True))])
             found.append((f"{name} [{units}]", array.values[(slice(None), *index)]))
-    return found
-
-
-def _closing_joints(result: Result) -> list[tuple[str, Floats]]:
-    """Coordinates and speeds of joints that close loops: which ones these are is nobody's business."""
-    cuts = () if result.system is None else result.system.model.tree.cut_names
-    if len(cuts) > _MOST or not result.sizes["time"]:
-        return []
-    found = []
-    for variable in ("q", "u"):
-        for joint in cuts:
-            with contextlib.suppress(BellcrankError, NotImplementedError):  # a joint that does not measure itself
-                found += [(f"{variable}.{line.label} [{line.units}]", line.values[:, 0])
-                          for line in lines_of(result, f"{variable}.{joint}")]
     return found
 
 

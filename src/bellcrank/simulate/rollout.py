@@ -12,9 +12,7 @@ import numpy.typing as npt
 from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
-from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.contact_checks import check_overlaps
-from bellcrank.simulate.control import force_entries, force_places
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fields import output_values
@@ -25,7 +23,6 @@ from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
 from bellcrank.simulate.setup import Setup, forced_cuts
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
 if TYPE_CHECKING:
@@ -82,7 +79,6 @@ class Rollout:
         self._kind = STEPPERS[setup.stepper]
         assert setup.step is not None
         self._h, self._steps = setup.step, 0
-        self._begun = setup.y0[:, :self.system.nq].copy()  #: where states began
         self._cuts: tuple[str, ...] = ()  #: joints that close loops on which forces act
         self._equations = self._made(self.system, setup.count, setup.tau)
         backend = self._equations.backend
@@ -204,8 +200,7 @@ class Rollout:
         array([2., 2., 2.])
         """
         q, u = (self._numbers(x).astype(float) for x in (self.q, self.u))
-        view = along_time(self.system, q, Beginning(self._begun, self._setup.start))
-        return output_values(self.system, np.full(self.count, self.t), q, u, laws, view)
+        return output_values(self.system, np.full(self.count, self.t), q, u, laws)
 
     def _rows(self, blocks: Any, first: int, end: int) -> Any:
         return blocks[:, first:end].transpose(0, 2, 1).reshape(-1, end - first)[:self.count]
@@ -225,19 +220,17 @@ class Rollout:
         self._steps += steps
 
     def _push(self, tau: Any) -> None:
-        if isinstance(tau, Mapping):
-            self._let_act(tau)
-        nu, (places, size) = self.system.nu, force_places(self.system, self._cuts)
+        nu = self.system.nu
         if isinstance(tau, Mapping):
             named = {name: self._numbers(value) for name, value in tau.items()}
-            tau, nu = by_name("rollout: tau", named, lambda key: force_entries(self.system, places, key), size), size
+            tau = by_name("rollout: tau", named, self.system.model.configuration.speed_entries, nu)
         if self._device is None or not self._device.holds(tau):
             tau = self._place(flat("rollout: tau", tau, nu, "one for every speed"))
         if tau.shape not in ((nu,), (self.count, nu)):
             raise StateError(f"rollout: tau must have the shape {(self.count, self.system.nu)} or "
                              f"{(self.system.nu,)}, got {tau.shape}")
+        self._let_act(tau)
         place = self._code.inputs["tau"]
-        self._given[:, place + nu:place + size] = 0.0
         into = self._given[:, place:place + nu].transpose(0, 2, 1)  # (blocks, lanes, nu)
         if tau.ndim == 1:
             into[...] = tau
@@ -247,18 +240,19 @@ class Rollout:
         if whole * self._width < self.count:
             into[whole, :self.count - whole * self._width] = tau[whole * self._width:]
 
-    def _let_act(self, tau: Mapping[str, Any]) -> None:
-        """Compile the steps with forces of the joints that close loops among those named; what states carry stays."""
-        more = tuple(name for name in forced_cuts(self.system, tau) if name not in self._cuts)
+    def _let_act(self, tau: Any) -> None:
+        """Compile the steps with forces of loop joints where some act for the first time; what states carry stays."""
+        if not self.system.model.tree.loop_joints:
+            return
+        more = tuple(name for name in forced_cuts(self.system, self._numbers(tau)) if name not in self._cuts)
         if not more:
             return
-        given, first = self._given, force_places(self.system, self._cuts)[1]
+        given, size = self._given, self.system.nu
         self._cuts = (*self._cuts, *more)
-        size = force_places(self.system, self._cuts)[1]
         self._equations = self._made(self.system, self.count, np.zeros((1, size)))
         self._begin()
         self._given = self._place(packed(self._inputs(), self._width))
-        self._given[:, size:] = given[:, first:]
+        self._given[:, size:] = given[:, size:]
 
     def reset(self, which: Any, state: Any) -> None:
         """Let some states (numbers or a mask) begin again from (q, u), given for each or the same for all; loops must
@@ -283,7 +277,6 @@ class Rollout:
             check_overlaps(system, rows[:, :self.system.nq], self.t, "rollout.reset",
                            "give (q, u, contact_memory) to go on from a state that was reached", chosen)
         self._write(self._y, chosen, self._place(rows))
-        self._begun[chosen] = rows[:, :self.system.nq]
         if self._carried is not None:
             size = self._given.shape[1] - self._carried
             memory = self._numbers(state[2]) if len(state) > 2 else np.zeros(size)
@@ -393,7 +386,7 @@ class Rollout:
         """Let the CPU do it, through singular positions if need be; who cannot go on is told of."""
         y, given = (self._numbers(self._lanes(x, chosen, 1))[:, :, 0].astype(float) for x in (self._y, self._given))
         start = self._code.inputs["tau"]
-        tau = given[:, start:start + force_places(self.system, self._cuts)[1]]
+        tau = given[:, start:start + self.system.nu]
         for already in np.unique(done[chosen]).tolist():
             some = np.flatnonzero(done[chosen] == already)
             equations = self._made(self._single(chosen[some]), len(some), tau[some])

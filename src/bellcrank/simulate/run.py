@@ -42,7 +42,6 @@ from bellcrank.simulate.steppers import STEPPERS
 from bellcrank.simulate.stops import LiftOff, Stop
 from bellcrank.simulate.store import Writer
 from bellcrank.simulate.varying_course import VaryingCourse
-from bellcrank.simulate.whole_turns import LostTurns
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 
@@ -114,7 +113,7 @@ def recorded(setup: Setup, progress: Progress | None = None, file: str | os.Path
         import bellcrank.simulate.result  # noqa: F401  (takes a while: time for the compiler)
 
         course.run.prepare()
-        writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file, cuts=setup.cuts,
+        writer = Writer(system, batch=setup.batch, settings=setup.settings(), file=file,
                         advice=setup.advice, share=ROUGHLY if setup.stepper == "semi_implicit" else DRIFT,
                         lanes=in_lanes(system, setup.count * setup.samples),
                         closures=known_closures(system.model) if setup.alters else None,
@@ -134,7 +133,6 @@ class _Run:
         self.machine = Changing(setup)
         self.alarm = Alarm(setup.count, setup.step) if setup.fixed and setup.step is not None else None
         self.check = StepCheck(setup, STEPPERS[setup.stepper].order) if setup.fixed else None
-        self.turns = LostTurns(setup.beginning)
         self.law_check = JumpCheck(setup) if setup.fixed and STEPPERS[setup.stepper].order > 1 else None
         self.recent: list[float] = []
         self.jumped, self.returns = -np.inf, 0  #: when a law jumped last, and how often one jumped back at once
@@ -170,8 +168,6 @@ class _Run:
         self.judge_steps(course, status)
         if self.law_check is not None and self.law_check.told and status in ("finished", "stopped"):
             self.writer.caution(self.law_check.told)
-        if self.turns.told:
-            self.writer.caution(self.turns.told)
         if self.setup.batch:
             self.writer.remark((f.state, how_it_ended([f]), told_failure(f)) for f in course.failures)
         result = self.writer.finish(status, reason)
@@ -209,7 +205,7 @@ class _Run:
         stops = [e for e in self.setup.events if isinstance(e, Stop)]
         given = [self.machine.lifting(course, e) if isinstance(e, LiftOff) else e for e in self.setup.events]
         watch = Watch(self.machine.system, [*given, *(self.machine.leaving(course, s) for s in stops),
-                                            *Branch.of(self.setup)], self.setup.beginning)
+                                            *Branch.of(self.setup)])
         if watch.events:
             watch.begin(course.time, *self.one(course))
             watch.forget(self.setup.happened[0])
@@ -261,20 +257,15 @@ class _Run:
             self.check.look(course.system, times, y, u)
         if self.law_check is not None and not self.law_check.every_step:
             self.law_check.look(times, q, u)
-        self.turns.look(course.system, times, q, u)
         self.add(course, times, q, u)
         self.on_grid = float(times[-1])
         return ""
 
     def add(self, course: Course, times: Floats, q: Floats, u: Floats) -> None:
-        """Hand states (times, states, ...) on, with the forces of the tree and of closing joints, and wrenches."""
-        lead, nu = (len(times), *self.setup.batch), self.setup.system.nu
-        tau = loop = None
-        forces = course.given("tau", times, q, u)
-        if forces is not None:
-            tau = forces[..., :nu].reshape(*lead, -1)
-            loop = forces[..., nu:].reshape(*lead, -1) if self.setup.cuts else None
-        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, loop, self.contacts(times, lead),
+        """Hand states (times, states, ...) on, with joint forces and wrenches."""
+        lead, forces = (len(times), *self.setup.batch), course.given("tau", times, q, u)
+        tau = None if forces is None else forces.reshape(*lead, -1)
+        self.writer.add(times, q.reshape(*lead, -1), u.reshape(*lead, -1), tau, self.contacts(times, lead),
                         self.wrenches(course, times, q, u))
         if self.watcher is not None:
             n = len(times)

@@ -21,7 +21,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankWarning, ModelError, NotYetError, outside
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
-from bellcrank.simulate.closing import spread, unlimited
+from bellcrank.simulate.closing import closing_joints, spread, unlimited
 from bellcrank.simulate.differentiated_events import Passed, check_break, check_event, expressions_at, through
 from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
 from bellcrank.system.state_slopes import forward_slopes_at
@@ -68,6 +68,8 @@ class DifferentiatedRun:
             raise NotYetError(f"sensitivities: the run begins at a stop ({breaks[0].events[0].name})")
         for at in breaks:
             check_break(at)
+        if "tau" in names and not any(d.target == "tau" for d in setup.drives):
+            setup = replace(setup, cuts=closing_joints(setup.system))  # each of its entries is a variable
         self.setup, self.system = setup, unlimited(setup.system) if setup.cuts else setup.system  # `spread` limits
         y, nq = setup.y0[0], self.system.nq
         self.first = y.copy()
@@ -205,8 +207,7 @@ def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup:
         if name in ("q0", "u0"):
             out.append(_beginning(system, name, q, u, t))
         elif name == "tau" and not driven:
-            forces = (*system.speed_names, *(f"{cut}.{label}" for cut in setup.cuts
-                                             for label in system.model.mechanism.joint(cut).joint.speed_names))
+            forces = system.speed_names
             out.append(Unknown(name, tuple((joint, i) for i in range(len(forces))), np.zeros((size, len(forces))),
                                forces))
         elif name in system.model.values:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from bellcrank.arrays import Floats, check_finite, flat
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State, Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
-from bellcrank.simulate.closing import closing_joints, cut_joint
+from bellcrank.simulate.closing import closing_joints
 from bellcrank.simulate.contact_checks import check_contacts
 from bellcrank.simulate.control import Drive, drive_of, force_rows, on_bodies, wrench_rows
 from bellcrank.simulate.early import begin_code
@@ -24,7 +24,6 @@ from bellcrank.simulate.going_on import ended, happened, last_state
 from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.loop_errors import open_shares
 
 if TYPE_CHECKING:
@@ -59,8 +58,7 @@ class Setup:
     atol: float
     threads: int | None
     closing: str = "position"  #: what steps close of the loops: see `CLOSING`
-    cuts: tuple[str, ...] = ()  #: joints that close loops whose forces follow those of the tree in `tau`
-    beginning: Beginning | None = None  #: from which angles of joints that close loops go on
+    cuts: tuple[str, ...] = ()  #: loop joints on which forces act
     #: of every state, names of events that happened at the start, at the end of the run that is continued
     happened: tuple[frozenset[str], ...] = (frozenset(),)
 
@@ -83,9 +81,8 @@ class Setup:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether states of a batch are runs of their own: they have events at times of their own, or controllers that
-        count turns of joints that close loops from numbers of their own."""
-        return self.count > 1 and (bool(self.events) or not (self.beginning is None or self.beginning.alike))
+        """Whether states of a batch are runs of their own: they have events at times of their own."""
+        return self.count > 1 and bool(self.events)
 
     @property
     def alters(self) -> bool:
@@ -121,8 +118,6 @@ class Setup:
         if fixed:
             h = length / steps
         drives = [drive_of(control, "tau")]
-        cuts = _cuts(system, drives[0], tau)
-        drives = [d and replace(d, cuts=cuts) for d in drives]
         if callable(wrenches) or hasattr(wrenches, "function"):
             drives.append(drive_of(wrenches, "wrench"))
             wrenches = np.zeros((len(system.body_names), 6))
@@ -133,24 +128,17 @@ class Setup:
                 d.graph(system)  # says what is wrong with it
         if control is not None and tau is not None:
             raise ModelError("simulate: give control or tau, not both")
+        rows = force_rows(system, tau, len(q))
+        cuts = _cuts(system, drives[0], rows)
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
-                     force_rows(system, tau, len(q), cuts), wrench_rows(system, wrenches, len(q)),
+                     rows, wrench_rows(system, wrenches, len(q)),
                      tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts,
                      happened=happened(state, len(q)))
         made.holds()
         begin_code(system, kind, len(q), made.samples)
-        made = replace(made, y0=made.closed()).begun()
+        made = replace(made, y0=made.closed())
         made.check_stops()
         check_contacts(system, stepper, made.y0, t, goes_on=ended(system, state))
-        return made
-
-    def begun(self) -> Setup:
-        """The same, with controllers that know where it begins."""
-        start = Beginning(self.y0[:, :self.system.nq], self.start)
-        made = replace(self, beginning=start, drives=tuple(replace(d, start=start) for d in self.drives))
-        for d in made.drives if closing_joints(self.system) else ():
-            if d.traced:
-                d.graph(self.system)  # finds out which angles it reads
         return made
 
     def check_stops(self) -> None:
@@ -296,29 +284,18 @@ def _stepper(name: str) -> Integrator | None:
                      "scipy/LSODA, sundials/BDF, sundials/Adams")
 
 
-def _cuts(system: Machine, drive: Drive | None, tau: Any) -> tuple[str, ...]:
-    """Joints that close loops on which forces act: those named, and all there are if a Python function may name any."""
-    known = closing_joints(system)
-    if not known:
-        return ()
-    if drive is not None and not drive.traced:
-        return tuple(n for n in known if _measurable(system, n))
-    return forced_cuts(system, drive.keys(system, known) if drive is not None else tau)
+def _cuts(system: Machine, drive: Drive | None, rows: Floats) -> tuple[str, ...]:
+    """Loop joints on which forces act, or may act if a Python function says."""
+    if drive is None:
+        return forced_cuts(system, rows)
+    if not drive.traced:
+        return closing_joints(system)
+    return forced_cuts(system, np.array([[0.0 if type(x) is float and x == 0.0 else 1.0 for x in drive.graph(system)]]))
 
 
-def forced_cuts(system: Machine, keys: Any) -> tuple[str, ...]:
-    """Joints that close loops among those that forces are given for: joints or coordinates by name, as a mapping or a
-    sequence; none of an array."""
-    named = {*map(str, keys)} if isinstance(keys, (Mapping, tuple)) else set()
-    named |= {key.rpartition(".")[0] for key in named}
-    return tuple(name for name in closing_joints(system) if name in named)
-
-
-def _measurable(system: Machine, joint: str) -> bool:
-    try:
-        return cut_joint(system, joint) is not None
-    except ModelError:
-        return False
+def forced_cuts(system: Machine, rows: Floats) -> tuple[str, ...]:
+    """Loop joints along which forces (..., nu) act."""
+    return tuple(own.name for own in system.model.tree.loop_joints if rows[..., own.u].any())
 
 
 def _events(system: Machine, events: Any) -> tuple[Event, ...]:

@@ -10,11 +10,12 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.joints.joint import unit_vector
-from bellcrank.mechanism.machine_sizes import speed_sizes, turns
-from bellcrank.simulate.closing import CutJoint, cut_joint, numbers, unknown_joint
+from bellcrank.mechanism.machine_sizes import speed_sizes
+from bellcrank.simulate.closing import closing_joints
 from bellcrank.simulate.control import Named, joint_places
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.impulse import impulse
+from bellcrank.system.loop_errors import loop_rows
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -35,24 +36,17 @@ class Stop(Event):
     sign: float = 1.0
     restitution: float = 0.0
 
-    def entry(self, system: Machine) -> int | None:
-        """Its place in u; None if the joint closes a loop."""
-        places = joint_places(system, True).get(self.joint)
-        return None if places is None else places[self.coordinate]
-
-    def turns(self, system: Machine) -> bool:
-        """A closing joint that turns is measured within half a turn."""
-        return self.entry(system) is None and turns(self.measured(system).kind)[self.coordinate]
-
-    def measured(self, system: Machine) -> CutJoint:
-        """The joint, if it closes a loop."""
-        joint = cut_joint(system, self.joint)
-        if joint is None:
-            raise unknown_joint(system, self.joint, system.joint_names)
-        if joint.kind.nq != joint.kind.nu:
+    def entry(self, system: Machine) -> int:
+        """Its place in u."""
+        joint = system.model.mechanism.joint(self.joint).joint
+        if joint.nq != joint.nu and self.closes(system):
             raise ModelError(f"joint_limit: joint {self.joint!r} turns in all directions and has no single angles that "
                              "could be stopped; put joints of one angle in its place")
-        return joint
+        return joint_places(system, True)[self.joint][self.coordinate]
+
+    def closes(self, system: Machine) -> bool:
+        """Whether the joint closes a loop."""
+        return self.joint in closing_joints(system)
 
     def key(self, system: Machine) -> str:
         """The coordinate's name, as `System.lock` takes it."""
@@ -60,36 +54,27 @@ class Stop(Event):
         return self.joint if len(names) == 1 else f"{self.joint}.{names[self.coordinate]}"
 
     def value(self, state: State, system: Machine) -> float:
-        """The coordinate; of a joint that closes a loop as measured, angles within half a turn."""
-        if self.entry(system) is not None:
-            return float(state.q[joint_places(system, False)[self.joint][self.coordinate]])
-        leaf = numbers(system, state.t, state.q, state.u)
-        return float(self.measured(system).value("coordinates", self.coordinate, leaf))
+        """The coordinate."""
+        return float(state.q[joint_places(system, False)[self.joint][self.coordinate]])
 
     def rate(self, state: State, system: Machine) -> float:
         """The coordinate's speed."""
-        entry = self.entry(system)
-        if entry is not None:
-            return float(state.u[entry])
-        return float(self.measured(system).value("speeds", self.coordinate, numbers(system, state.t, state.q, state.u)))
+        return float(state.u[self.entry(system)])
 
-    def acceleration(self, state: State, system: Machine, udot: Floats) -> float:
+    def acceleration(self, system: Machine, udot: Floats) -> float:
         """The rate of that, for given accelerations."""
-        entry = self.entry(system)
-        if entry is not None:
-            return float(udot[entry])
-        return self.measured(system).acceleration(self.coordinate, system, state.t, state.q, state.u, udot)
+        return float(udot[self.entry(system)])
 
     def act(self, state: State, system: Machine) -> Change:
         """The joint is thrown back."""
         rate, entry = self.rate(state, system), self.entry(system)
         if rate * self.sign >= 0.0:  # on its way back
             return Change(state=state)
-        if entry is not None:
-            after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.restitution * rate})
-        else:
-            row = self.measured(system).row(self.coordinate, system.nu, numbers(system, state.t, state.q, state.u))
+        if self.closes(system):
+            row = loop_rows(system.plans, state.q, state.t)[entry]
             after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.restitution) * rate)])
+        else:
+            after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.restitution * rate})
         return Change(state=State(state.q, after.u, state.t))
 
     def impulse(self, before: State, after: State, system: Machine) -> float:
@@ -176,9 +161,6 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
     The speed after is `restitution` times the speed before, the other way. When bounces have become shorter than a step
     the joint comes to rest against its stop, which holds it as long as it is pressed against it. Compliant stops are a
     force element (`Mechanism.add_limit`). Bounds in m or rad. A state beyond a stop is refused.
-
-    The joint may be one that was cut to close a loop: its coordinate is measured, an angle within half a turn at the
-    start, and followed from there.
 
     >>> [e.name for e in joint_limit("hinge", upper=1.2)]
     ['hinge at 1.2']

@@ -18,7 +18,6 @@ from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 from bellcrank.loops.drawing_tolerance import drawing_text
 from bellcrank.loops.tolerances import WARNED
 from bellcrank.simulate.account import DRIFT, Balance, drift_attributes, exchange, floor_of
-from bellcrank.simulate.along_time import along_time
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.simulate.fields import (
     MOST_CLOSURES,
@@ -37,7 +36,6 @@ from bellcrank.simulate.netcdf import EventRecord, open_result, per_event
 from bellcrank.simulate.result_place import growing_file, put_in_place
 from bellcrank.simulate.run_attributes import as_json, plain_attribute, run_attributes
 from bellcrank.simulate.shelf import Shelf
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.loop_errors import drawing_error
 
 if TYPE_CHECKING:
@@ -60,8 +58,8 @@ class Writer:
     ``"wrenches"`` true if external ones act). With `file`, samples go to
     ``<stem>.partial.nc`` beside it (an older one is overwritten), in blocks, or with the first sample that comes
     `flush_seconds` after the last block, and `finish` puts the complete file in the place of `file`, which stays what
-    it was until then. A file that cannot be made is an error here, before anything is computed. `cuts` are joints
-    that close loops and on which forces act; `advice` is what to do if the energy does not balance within a `share`.
+    it was until then. A file that cannot be made is an error here, before anything is computed. `advice` is what to do
+    if the energy does not balance within a `share`.
     `lanes`: whether samples are worked on side by side (see `early.in_lanes`), if that is known. `closures` are those
     that events may open and close, if there are events that change the machine. `contacts` names the components of
     forces at places of rigid contacts, `wrenches` those of external wrenches ("crank.mx"), if they come with the
@@ -78,19 +76,18 @@ class Writer:
     """
 
     def __init__(self, system: Machine, *, batch: tuple[int, ...] = (), settings: Mapping[str, Any] | None = None,
-                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1, cuts: Sequence[str] = (),
+                 file: str | os.PathLike[str] | None = None, flush_seconds: float = 0.1,
                  advice: str = "take smaller steps", share: float = DRIFT,
                  lanes: bool | None = None, closures: Sequence[str] | None = None,
                  contacts: Sequence[str] = (), wrenches: Sequence[str] = (), outputs: Laws | None = None) -> None:
         self._system, self._first, self._start = system, system, time.perf_counter()
-        self._layout = layout_of(system, tuple(int(n) for n in batch), cuts)
+        self._layout = layout_of(system, tuple(int(n) for n in batch))
         if closures is not None:
             self._layout = replace(self._layout, changing=True,
                                    closures=tuple(closures) if len(closures) <= MOST_CLOSURES else ())
         self._layout = replace(self._layout, contact_components=tuple(contacts), wrench_components=tuple(wrenches),
                                outputs=(*self._layout.outputs, *(Field(name, "", "1", f"output {name}")
                                                                  for name in outputs or ())))
-        self._turning: Beginning | None = None  #: from which angles of joints that close loops go on
         self._laws = {o.name: o.law for o in system.model.mechanism.outputs} | dict(outputs or {})
         self._topology = 0
         self._early = run_attributes(system, dict(settings or {}))
@@ -116,10 +113,9 @@ class Writer:
             self.file, self._layout, {**self._early, "model": model_text(system)})
 
     def add(self, t: npt.ArrayLike, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None = None,
-            loop_tau: npt.ArrayLike | None = None, contact_force: npt.ArrayLike | None = None,
+            contact_force: npt.ArrayLike | None = None,
             wrench: npt.ArrayLike | None = None) -> None:
         """Add samples: t (k,) [s], q (k, *batch, nq), u (k, *batch, nu), tau like u or nothing; they are copied.
-        With tau may come the forces of the closing joints `cuts`.
 
         A file that cannot be written any more is a `FileError`: what was complete stays in it.
         """
@@ -129,7 +125,6 @@ class Writer:
         times = np.asarray(t, dtype=float).reshape(-1)
         lead = (len(times), *layout.batch)
         given = {"q": (q, len(layout.coordinates)), "u": (u, len(layout.speeds)), "tau": (tau, len(layout.speeds)),
-                 "loop_tau": (loop_tau, len(layout.loop_speeds)),
                  "contact_force": (contact_force, len(layout.contact_components)),
                  "wrench": (wrench, len(layout.wrench_components))}
         block = {"time": times}
@@ -243,9 +238,7 @@ class Writer:
         lead = block["q"].shape[:-1]
         clock = block["time"].reshape(-1, *(1,) * (len(lead) - 1))
         try:
-            self._turning = self._turning or Beginning(block["q"][:1], float(block["time"][0]))
-            view = along_time(self._system, block["q"], self._turning)
-            return output_values(self._system, clock, block["q"], block["u"], self._laws, view)
+            return output_values(self._system, clock, block["q"], block["u"], self._laws)
         except ModelError:
             return {field.name: np.full(lead, np.nan) for field in self._layout.outputs}
 
@@ -341,7 +334,7 @@ class Writer:
 
         layout = self._layout
         fields = [f for f in layout.fields
-                  if "tau" not in f.name or (self._with_forces and (layout.loop_speeds or f.name == "tau"))]
+                  if "tau" not in f.name or self._with_forces]
         variables: dict[str, Any] = {}
         rows = self._shelf.between(0, self._shelf.count)
         for field in fields:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
-from bellcrank.lowering.element_loads import closing_load, closing_motion, element_loads
+from bellcrank.lowering.element_loads import closing_load, element_loads
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces.bound_values import bound
@@ -48,8 +48,7 @@ def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
         for pair in pairs:
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
-                across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
-                total = total + own.along.energy(across.place(pair.coordinate))
+                total = total + own.along.energy(machine_view(plans, place, None, t).along(pair)[0])
             else:
                 total = total + own.energy(moving(pair.first), moving(pair.second))
     return _sized(total, place.shape[:-1])
@@ -79,9 +78,7 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
         for pair in pairs:
             own = with_values(plans, pair)
             if isinstance(pair, LoopForce):
-                across = closing_motion(plans.tree.closures[pair.closure], moving, binder(plans))
-                total = total + own.along.at(_times(t)).seen(sight).loss(across.place(pair.coordinate),
-                                                             across.speeds[pair.coordinate])
+                total = total + own.along.at(_times(t)).seen(sight).loss(*sight.along(pair))
             else:
                 with np.errstate(all="ignore"):
                     total = total + own.loss(moving(pair.first), moving(pair.second), around)

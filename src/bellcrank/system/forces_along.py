@@ -48,7 +48,8 @@ def with_given_forces(tree: Tree, joints: Sequence[str]) -> Tree:
             for k, label in enumerate(c.kind.speed_names):
                 name = _label(c.name, label)
                 parameters[name] = 0.0
-                pairs.append(LoopForce(name, i, k, GivenForce(Graph().leaf(("parameter", name)))))
+                pairs.append(LoopForce(name, i, k, GivenForce(Graph().leaf(("parameter", name))),
+                                       tree.joint_links[c.name]))
     return replace(tree, pairs=tuple(pairs), parameters=parameters, plan=None) if joints else tree
 
 
@@ -61,7 +62,7 @@ def with_forces_along(plans: LoopPlans, tau: Forces | None) -> tuple[LoopPlans, 
     """The machine in which forces along loop joints act as elements; and the other forces."""
     rows = None if tau is None else plans.configuration.forces(tau)
     own = {} if rows is None else loop_forces(plans, rows)
-    if not own:
+    if rows is None or not own:
         return plans, tau
     model, joints = plans.model, tuple(own)
     tree = with_given_forces(plans.tree, joints)

@@ -57,7 +57,8 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
     """Accelerations udot of the joints."""
     check_time(t)
     if loop_tau:
-        tau = np.asarray(plans.configuration.forces(loop_tau) + (0.0 if tau is None else plans.configuration.forces(tau)))
+        own = plans.configuration.forces(loop_tau)
+        tau = np.asarray(own if tau is None else own + np.asarray(plans.configuration.forces(tau)))
     force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:

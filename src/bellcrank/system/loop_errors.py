@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, check_unmasked, flat
 from bellcrank.errors import ModelError, hint
-from bellcrank.loops.loop_paths import paths_between
 from bellcrank.lowering.group_kinds import few_kinds
 
 if TYPE_CHECKING:
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["closure_index", "drawing_error", "largest_errors", "loop_acceleration_error", "loop_coordinates",
-           "loop_drive", "loop_error", "loop_jacobian", "loop_names", "loop_rate_error", "loop_speeds", "loop_state",
-           "open_shares", "over_groups"]
+           "loop_drive", "loop_error", "loop_jacobian", "loop_names", "loop_rate_error", "loop_rows", "loop_speeds",
+           "loop_state",            "open_shares", "over_groups"]
 
 
 def loop_names(plans: LoopPlans) -> tuple[str, ...]:
@@ -144,29 +143,27 @@ def loop_jacobian(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
 
 
 def loop_coordinates(plans: LoopPlans, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """Coordinates of a joint that closes a loop, or of any other, shape (..., nq of the joint)."""
+    """Coordinates of a joint, shape (..., nq of the joint): of a loop joint as the poses of its links have them."""
     check_time(t)
     place = flat("q", q, plans.tree.nq, "the coordinates")
-    if joint in plans.tree.joint_names:  # kept, since something needs its coordinates
-        return place[..., plans.configuration.coordinate_entries(joint)]
-    return plans.closer.coordinates(place, closure_index(plans, joint), t)
+    return plans.loops.measured(place, t)[..., plans.configuration.coordinate_entries(joint)]
 
 
 def loop_speeds(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = 0.0) -> Floats:
-    """Speeds of a joint that closes a loop, or of any other, shape (..., nu of the joint)."""
+    """Speeds of a joint, shape (..., nu of the joint): of a loop joint as the speeds of its links have them."""
     check_time(t)
-    if joint in plans.tree.joint_names:
-        return flat("u", u, plans.tree.nu, "the speeds")[..., plans.configuration.speed_entries(joint)]
-    index = closure_index(plans, joint)
-    kind = plans.tree.closures[index].kind
-    coordinates = loop_coordinates(plans, q, joint, t=t)
-    relative = _relative_velocity(plans, q, u, index, t)
-    columns = kind.subspace([coordinates[..., i] for i in range(kind.nq)],
-                            [np.asarray(plans.model.values_of([k])[..., 0]) for k in kind.constants()])
-    lead = relative.shape[:-1]
-    basis = np.stack([np.stack([np.broadcast_to(x, lead) for x in (*c.angular, *c.linear)], axis=-1)
-                      for c in columns], axis=-1) if columns else np.zeros((*lead, 6, 0))
-    return np.asarray((np.linalg.pinv(basis) @ relative[..., None])[..., 0])
+    place = plans.loops.measured(flat("q", q, plans.tree.nq, "the coordinates"), t)
+    found = plans.kernels.run("joint_speeds", {"q": place, "u": u}, None, t)
+    return found[..., plans.configuration.speed_entries(joint)]
+
+
+def loop_rows(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+    """How speeds of loop joints follow from those of the tree, (..., nu, nu): rows of other speeds are zero."""
+    place = flat("q", q, plans.tree.nq, "the coordinates")[..., None, :]
+    units = np.eye(plans.tree.nu + 1, plans.tree.nu, -1)  # the first: what prescribed motions cause
+    found = plans.kernels.run("joint_speeds", {"q": place, "u": units}, None, np.asarray(t, dtype=float)[..., None])
+    rows = np.swapaxes(found[..., 1:, :] - found[..., :1, :], -1, -2)
+    return np.where(plans.tree.loop_speeds()[:, None] & ~plans.tree.loop_speeds(), rows, 0.0)
 
 
 def loop_drive(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = 0.0
@@ -174,39 +171,16 @@ def loop_drive(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, npt.Arra
     """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
     that close loops: equal power for every motion."""
     check_time(t)
-    place = flat("q", q, plans.tree.nq, "the coordinates")
     total = np.zeros(plans.tree.nu)
+    rows = loop_rows(plans, q, t) if forces else total
     for joint, value in forces.items():
-        c = plans.tree.closures[closure_index(plans, joint)]
+        closure_index(plans, joint)
         check_unmasked(f"force of {joint!r}", value)
-        amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), c.kind.nu,
+        entries = plans.configuration.speed_entries(joint)
+        amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), len(entries),
                       "one for every speed of the joint")
-        links = [k for path in paths_between(plans.tree, c.first, c.second) for k in path]
-        entries = [v for k in links for v in plans.configuration.speed_entries(plans.tree.joint_names[k])]
-        units = np.zeros((len(entries), plans.tree.nu))
-        units[np.arange(len(entries)), entries] = 1.0
-        rates = loop_speeds(plans, place[..., None, :], units, joint, t=t) \
-            - loop_speeds(plans, place[..., None, :], np.zeros(plans.tree.nu), joint, t=t)
-        share = (rates * amount[..., None, :]).sum(axis=-1)
-        out = np.zeros((*share.shape[:-1], plans.tree.nu))
-        out[..., entries] = share
-        total = total + out
+        total = total + (rows[..., entries, :] * amount[..., None]).sum(axis=-2)
     return total
-
-
-def _relative_velocity(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, index: int, t: npt.ArrayLike) -> Floats:
-    """Velocity of a closing joint's child side relative to its parent side, in child axes."""
-    c, loops = plans.tree.closures[index], plans.loops
-    turn, origin = loops.poses(q, t)
-    velocity = loops.motions("velocities", {"q": q, "u": u}, t)
-    arm = (turn[..., c.second, :, :] @ plans.model.values_of(c.second_shift)[..., None])[..., 0]
-    point = origin[..., c.second, :] + arm
-    w = [velocity[..., k, :3] for k in (c.first, c.second)]
-    v = [velocity[..., k, 3:] + np.cross(velocity[..., k, :3], point - origin[..., k, :])
-         for k in (c.first, c.second)]
-    back = np.swapaxes(turn[..., c.second, :, :] @ loops.axes(c, 1), -1, -2)
-    parts = [(back @ (b - a)[..., None])[..., 0] for a, b in (w, v)]
-    return np.concatenate(parts, axis=-1)
 
 
 def closure_index(plans: LoopPlans, joint: str) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_unmasked, flat
-from bellcrank.lowering.element_loads import closing_motion
+from bellcrank.lowering.element_loads import unit_forces
 from bellcrank.system.force_elements import binder, link_motions, on_bodies, stacked
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import closure_index
@@ -50,7 +50,8 @@ def loop_forces(plans: LoopPlans, tau: npt.ArrayLike) -> dict[str, Floats]:
         return {}
     rows, closed = np.asarray(tau, dtype=float), {c.name for c in plans.tree.closures}
     check_unmasked("tau", tau)
-    return {own.name: rows[..., own.u] for own in plans.tree.loop_joints if own.name in closed and rows[..., own.u].any()}
+    return {own.name: rows[..., own.u] for own in plans.tree.loop_joints
+            if own.name in closed and rows[..., own.u].any()}
 
 
 def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], t: npt.ArrayLike
@@ -63,13 +64,13 @@ def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], 
     closing = {}
     for name, amount in forces.items():
         c = plans.tree.closures[closure_index(plans, name)]
-        motion = closing_motion(c, moving, binder(plans))
+        unit = unit_forces(c, moving, binder(plans))
         own = np.zeros(6)
-        for k, column in enumerate(motion.columns):
+        for k, column in enumerate(unit.columns):
             own = own + stacked(column) * amount[..., k, None]
         closing[name] = own
         for link, sign in ((c.first, -1.0), (c.second, 1.0)):
-            arm = np.stack(np.broadcast_arrays(*(motion.point - moving(link).origin)), axis=-1)
+            arm = np.stack(np.broadcast_arrays(*(unit.point - moving(link).origin)), axis=-1)
             moment = own[..., :3] + np.cross(arm, own[..., 3:])
             found.append((link, sign * np.concatenate(np.broadcast_arrays(moment, own[..., 3:]), axis=-1)))
     return on_bodies(plans, found, turn, place.shape[:-1]), closing

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import AssemblyError
-from bellcrank.loops.closer import State
 from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.lowering.element_loads import unit_wrench
 from bellcrank.schedule.sweeps import flatten

@@ -7,16 +7,10 @@ are found by the tree that the library chooses from the description alone, and h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from bellcrank.arrays import Floats
-from bellcrank.loops.closer import State
 from bellcrank.system.kernels import Kernels
-from bellcrank.system.loop_errors import loop_coordinates, loop_speeds
 from bellcrank.system.variants import locked, released
 from bellcrank.topology.builder import build_tree
 from bellcrank.topology.carriers import with_carriers

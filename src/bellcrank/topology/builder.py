@@ -41,7 +41,7 @@ def build_tree(mechanism: Mechanism, *, merge_welds: bool = True, free_frames: b
     """
     with collector_paused():
         uses = probe_laws(mechanism)
-        keep = (*keep, *sorted(bound_joints(mechanism, uses).difference(cut)))
+        keep = (*keep, *sorted(bound_joints(mechanism).difference(cut)))
         topology = spanning_tree(mechanism, cut, keep)
         return _Builder(mechanism, topology, merge_welds, free_frames, uses).tree()
 

@@ -1,6 +1,6 @@
 """Joints that keep their coordinates although a loop is cut there.
 
-Drives, rotors, sums of coordinates, couplers, prescribed motions and laws need a coordinate of their joint. Where such
+Drives, rotors, sums of coordinates, couplers and prescribed motions need a joint that moves a link. Where such
 a joint is cut it stays in the tree and moves a *carrier*: a body of its own that stands for the one beyond the joint
 and is welded to it. That weld closes the loop. The carrier has no mass of its own; as links, a body of the inertia I
 and its k carriers have I / (k + 1) each, so that every joint of the tree has something to move.
@@ -9,35 +9,22 @@ and its k carriers have I / (k + 1) each, so that every joint of the tree has so
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from bellcrank.mechanism.carried_joints import carried
 from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.placed_elements import JointForce
 from bellcrank.scalar.graph import Scalar
 from bellcrank.topology.spanning_tree import spanning_tree
 
 __all__ = ["bound_joints", "link_inertias", "with_carriers"]
 
 
-def bound_joints(mechanism: Mechanism, uses: Mapping[str, LawUse]) -> set[str]:
-    """Joints whose coordinates actuators, rotors, sums and laws need, and elements for which it matters how often they
-    have turned (angles that are measured are within half a turn)."""
-    read = {name for use in uses.values() for name in use.lengths}
-    turned = (f.joint for f in mechanism.joint_forces
-              if (f.along.sees_turns or f.name in read) and _turns(mechanism, f))
-    return {*turned, *(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
-            *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms),
-            *(joint for use in uses.values() for joint in use.joints)}
-
-
-def _turns(mechanism: Mechanism, force: JointForce) -> bool:
-    """Whether an element acts along an angle that poses tell up to whole turns."""
-    kind = mechanism.joint(force.joint).joint
-    return kind.nq == kind.nu and kind.within_a_turn(force.coordinate)
+def bound_joints(mechanism: Mechanism) -> set[str]:
+    """Joints that must move a link: those with actuators, rotors, or terms of sums."""
+    return {*(d.joint for d in mechanism.drives), *(a.joint for a in mechanism.armatures),
+            *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms)}
 
 
 def with_carriers(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[str] = (),
@@ -47,7 +34,7 @@ def with_carriers(mechanism: Mechanism, cut: Sequence[str] = (), keep: Sequence[
     cut = tuple(cut)
     if len(mechanism.joints) <= len(mechanism.bodies) and not cut:
         return mechanism, cut
-    bound = bound_joints(mechanism, probe_laws(mechanism))
+    bound = bound_joints(mechanism)
     wanted = bound.union(needed, (r.name for r in mechanism.joints if r.prescribed is not None),
                          (joint for c in mechanism.couplers for joint, _, _ in c.terms),
                          (r.name for r in mechanism.joints if any(type(x) is Scalar for x in r.joint.constants())))

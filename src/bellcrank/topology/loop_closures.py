@@ -45,13 +45,14 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     closures = tuple(_closure(part, builder, turns, checked, part.name in ends) for part in parts)
     link_of = {name: link for link, name in enumerate(tree.joint_names) if link}
     relations = _relations(link_of, mechanism, index)
-    forces, pairs, named = _forces(link_of, mechanism, index, builder)
-    steps = _steps(tree, topology, builder, len(topology.closing), len(closures)) \
-        if closures or relations else ()
     joints = tuple(LoopJoint(closures[k], *builder.starts[i]) for k, i in enumerate(topology.closing)
                    if closures[k].kind.nu)
-    return replace(tree, loop_joints=joints, cut_names=tuple(records[i].name for i in topology.closing), cut_reasons=topology.reasons,
-                   closures=closures,
+    of_loops = {own.name: link for link, own in enumerate(joints, tree.n + 1)}
+    forces, pairs, named = _forces({**link_of, **of_loops}, mechanism, index, builder)
+    steps = _steps(tree, topology, builder, len(topology.closing), len(closures)) \
+        if closures or relations else ()
+    return replace(tree, loop_joints=joints, cut_names=tuple(records[i].name for i in topology.closing),
+                   cut_reasons=topology.reasons, closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
                    named_forces=named,
                    contacts=tuple(pair for pair, rigid in _contacts(mechanism, builder) if rigid),
@@ -138,7 +139,7 @@ def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], 
         forces[link_of[state.name]] = ((0, StateRate(state.name, state.rate, 1.0, builder.uses[state.name].clock)),)
     for f in mechanism.joint_forces:
         if f.joint in cut:
-            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, _told(f, builder)))
+            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, _told(f, builder), link_of[f.joint]))
             continue
         link, along = link_of[f.joint], _told(f, builder)
         forces[link] = (*forces.get(link, ()), (f.coordinate, along))

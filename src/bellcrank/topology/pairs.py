@@ -47,6 +47,7 @@ class LoopForce(NamedTuple):
     closure: int
     coordinate: int
     along: Along
+    link: int  #: the joint as a link of the extended tree
 
     @property
     def timed(self) -> bool:

@@ -271,8 +271,10 @@ class Tree:
                 constants[i, :len(own)] = own
         return replace(
             self, loop_joints=(), link_names=(*self.link_names, *(c.name for c in sides)),
-            parent=np.concatenate([self.parent, [c.first for c in sides]]), joints=(*self.joints, *(c.kind for c in sides)),
-            joint_names=(*self.joint_names, *(c.name for c in sides)), prescribed=(*self.prescribed, *(None for _ in new)),
+            parent=np.concatenate([self.parent, [c.first for c in sides]]),
+            joints=(*self.joints, *(c.kind for c in sides)),
+            joint_names=(*self.joint_names, *(c.name for c in sides)),
+            prescribed=(*self.prescribed, *(None for _ in new)),
             q_start=np.concatenate([self.q_start, [own.q_start for own in new]]),
             u_start=np.concatenate([self.u_start, [own.u_start for own in new]]),
             placement_kind=np.concatenate([self.placement_kind, [GENERAL] * len(new)]),
@@ -280,6 +282,11 @@ class Tree:
             placement_shift=np.concatenate([self.placement_shift, plain]), joint_constants=constants,
             inertia=np.concatenate([self.inertia, np.zeros((len(new), 10))]), symbolic=symbolic,
             members=(*self.members, *(() for _ in new)))
+
+    @cached_property
+    def joint_links(self) -> dict[str, int]:
+        """The links of all joints with coordinates by name; loop joints are links of the extended tree."""
+        return {name: link for link, name in enumerate(self.extended.joint_names) if link}
 
     @cached_property
     def loaded_names(self) -> tuple[str, ...]:

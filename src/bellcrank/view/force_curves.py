@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -10,18 +9,14 @@ import xarray
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
-from bellcrank.simulate.along_time import along_time, closing_coordinates
 from bellcrank.simulate.element_fields import element_units
-from bellcrank.simulate.fields import DERIVED, coordinate_units, derive, layout_of, output_values, speed_units
-from bellcrank.simulate.plot_lines import lines_of
+from bellcrank.simulate.fields import DERIVED, derive, layout_of, output_values
 from bellcrank.simulate.result import Result
-from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.system.element_states import ElementForces
-from bellcrank.system.loop_errors import loop_speeds
 from bellcrank.system.machine_functions import Machine
 from bellcrank.view.scene import Arrow, PlottedCurve
 
-__all__ = ["GrowingCurves", "closing_curves", "force_curves", "output_curves"]
+__all__ = ["GrowingCurves", "force_curves", "output_curves"]
 
 #: machines with more joints or elements have no curves of forces: nobody looks at so many
 MOST = 60
@@ -56,17 +51,6 @@ def output_curves(result: xarray.Dataset) -> tuple[PlottedCurve, ...]:
                               np.asarray(a.values, dtype=float))
                  for name, a in result.data_vars.items()
                  if a.dims == ("time",) and name not in known and a.dtype.kind == "f")
-
-
-def closing_curves(result: Result, system: Machine) -> tuple[PlottedCurve, ...]:
-    """Coordinates of joints that close loops, beside the others."""
-    found: list[PlottedCurve] = []
-    cuts = system.model.tree.cut_names
-    for joint in cuts if len(cuts) <= _FEW else ():
-        with contextlib.suppress(BellcrankError):  # a joint that does not measure itself
-            found += [PlottedCurve(f"coordinates [{line.units}]", line.label, line.units, line.values[:, 0])
-                      for line in lines_of(result, f"q.{joint}")]
-    return tuple(found)
 
 
 def _elements(system: Machine) -> list[str]:
@@ -111,7 +95,7 @@ class GrowingCurves:
     def __init__(self, system: Machine, times: Floats, q: Floats, u: Floats, tau: Floats | None,
                  pushed: bool = False) -> None:
         """The first states; `pushed`: whether wrenches act that nobody tells of, so that reactions are not known."""
-        self.system, self._start = system, Beginning(q[:1], float(times[0]))
+        self.system = system
         self._forces = len(system.model.mechanism.joints) <= MOST and not pushed
         elements = _elements(system)
         self._named = elements if len(elements) <= MOST else []
@@ -137,7 +121,7 @@ class GrowingCurves:
         energies = derive(system, t, q, u)
         found = [PlottedCurve("energy", short, "J", energies[name]) for name, short in _ENERGIES.items()]
         found += self._coordinates(q, u)
-        for attempt in (self._closing, self._outputs, *((self._element_forces, self._reactions) if forces else ())):
+        for attempt in (self._outputs, *((self._element_forces, self._reactions) if forces else ())):
             try:
                 found += attempt(t, q, u, tau)
             except (BellcrankError, ArithmeticError):  # a state at which they do not exist
@@ -151,25 +135,10 @@ class GrowingCurves:
                                                   ("speeds", u, layout.speeds, layout.speed_units))
                 for i, (name, units) in enumerate(zip(names, each, strict=True))]
 
-    def _closing(self, t: Floats, q: Floats, u: Floats, tau: Floats) -> list[PlottedCurve]:
-        """Coordinates and speeds of joints that close loops, as those of the others."""
-        system, found = self.system, list[PlottedCurve]()
-        cuts = system.model.tree.cut_names
-        for joint in cuts if len(cuts) <= _FEW else ():
-            kind = system.model.mechanism.joint(joint).joint
-            for what, values, names, each in (
-                    ("coordinates", closing_coordinates(system, joint, q, u, t, self._start), kind.coordinate_names(),
-                     coordinate_units(kind)),
-                    ("speeds", loop_speeds(system.plans, q, u, joint, t=t), kind.speed_names, speed_units(kind))):
-                found += [PlottedCurve(f"{what} [{units}]", f"{joint}.{name}", units, values[:, i])
-                          for i, (name, units) in enumerate(zip(names, each, strict=True))]
-        return found
-
     def _outputs(self, t: Floats, q: Floats, u: Floats, tau: Floats) -> list[PlottedCurve]:
         units = {o.name: o.units for o in self.system.model.mechanism.outputs}
         return [PlottedCurve(f"outputs [{units[name]}]", name, units[name], values)
-                for name, values in output_values(self.system, t, q, u, None, along_time(
-                    self.system, q, self._start)).items()]
+                for name, values in output_values(self.system, t, q, u).items()]
 
     def _element_forces(self, t: Floats, q: Floats, u: Floats, tau: Floats) -> list[PlottedCurve]:
         if not self._named:

@@ -16,7 +16,7 @@ from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
-from bellcrank.view.force_curves import closing_curves, force_curves
+from bellcrank.view.force_curves import force_curves
 from bellcrank.view.frame_algebra import triple_of, turned
 from bellcrank.view.scene import PALETTE, Arrow, Scene, SceneModel, Trace, Track
 from bellcrank.view.scene_arrows import arrows_of, scales_of
@@ -154,7 +154,7 @@ class _Maker:
         track = track_of(result, system, model, label)
         arrows = self._arrows(result, system, self.models[model], track)
         forces = force_curves(result, system, arrows) if arrows else ()
-        curves = (*curves_of(whole), *closing_curves(whole, system))
+        curves = curves_of(whole)
         if len(some) < len(times):
             curves = tuple(own_samples(curve, times) for curve in curves)
         self.tracks.append(replace(track, arrows=arrows, curves=(*curves, *forces)))

@@ -10,7 +10,8 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, RigidInertia, Transform, Vector
 
-__all__ = ["driven_speeds", "drives", "given_accelerations", "given_speeds", "inward_composites", "joint_laws", "known_motion",
+__all__ = ["driven_speeds", "drives", "given_accelerations", "given_speeds", "inward_composites", "joint_laws",
+           "known_motion",
            "outward_axes", "poses", "prescribed", "screws", "totals", "velocities",
            "world_columns"]
 
