@@ -202,7 +202,7 @@ class _Rolling:
             at += 24 + len(tree.closures[k].kind.constants())
         witnesses = [view(tree, link, tree.numbers(link), self._reader(graph, len(s.links) + m, local), own_world,
                           False, bind) for m, link in enumerate(s.witnesses)]
-        group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures,
+        group = GroupView(replace(s.shape, sizes=self.sizes[index]).bound(bind), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
                           witnesses)
         parent = tree.plan.groups[g].parent

@@ -15,12 +15,13 @@ from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
 from bellcrank.mechanism.add_forces import point_needed
 from bellcrank.mechanism.carried_joints import Carrier
-from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
+from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, tried_motion, triple
 from bellcrank.mechanism.closing_frames import check_poses, open_poses
 from bellcrank.mechanism.contact.add_contacts import TouchingBodies
 from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.placing import add_deformation, order_modes
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joint_ranges import JointRanges
@@ -205,8 +206,12 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         self.parameters[name] = value
         return self._graph.leaf(("parameter", name))
 
-    def owns(self, value: Number) -> bool:
-        """Whether parameters in `value` were declared here."""
+    def owns(self, value: Any) -> bool:
+        """Whether parameters in `value`, a number or a law, were declared here."""
+        if isinstance(value, Element):
+            return self.owns(tuple(vars(value).values()))
+        if isinstance(value, tuple):
+            return all(map(self.owns, value))
         return not isinstance(value, Scalar) or value.graph is self._graph
 
     def in_design_position(self, body: int) -> bool:
@@ -337,7 +342,9 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         record = self.joint(joint)
         if joint in self._open:
             raise ModelError(f"joint {joint!r} is open at the start (closed=False) and cannot follow a motion law")
-        self._joints[joint] = replace(record, prescribed=prescribed_by(record, law, coordinate))
+        prescribed = prescribed_by(record, law, coordinate)
+        self._check_own(f"joint {joint!r}: the motion law", prescribed)
+        self._joints[joint] = replace(record, prescribed=prescribed)
 
     def add_frame(self, name: str, body: str | Body, pose: Pose = HERE) -> Frame:
         """Name a place on a body; `System.pose`, `.velocity` and `.jacobian` take it like a body."""
@@ -372,12 +379,9 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
             raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:
             raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
-        if isinstance(offset, Scalar):
-            raise ModelError(f"coupler {name!r}: the offset cannot be a parameter")
-        if callable(offset):
-            try_motion(f"coupler {name!r}: the offset as a function of time", offset)
-        else:
-            offset = float(number(f"coupler {name!r}", "offset", offset))
+        offset = tried_motion(f"coupler {name!r}: the offset as a function of time", offset) if callable(offset) \
+            else number(f"coupler {name!r}", "offset", offset)
+        self._check_own(f"coupler {name!r}", *(part for *_, part in terms), offset)
         coupler = Coupler(name, tuple(terms), offset)
         self._couplers[name] = coupler
         return coupler

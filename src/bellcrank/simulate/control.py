@@ -6,7 +6,6 @@ kernel, where it is evaluated in every stage of every step (or at a sample rate,
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ import numpy as np
 from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
+from bellcrank.scalar.borrowed import traced_with_borrowed
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph, Number, Scalar, nearest_first
+from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import cut_joint, numbers, unknown_joint
 from bellcrank.simulate.whole_turns import Beginning
 from bellcrank.topology.tree import wrench_order
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_entries", "force_places", "force_rows", "named",
            "wrench_rows"]
-
-#: functions that use parameters are traced in the graph of these, which others may have
-_ONE_AT_A_TIME = threading.RLock()
 
 
 class Named(Sequence[Number]):
@@ -199,24 +196,8 @@ class Drive:
     def graph(self, system: Machine) -> list[Number]:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
-        with _ONE_AT_A_TIME:
-            entries = self._traced(system, graph)
-            others = {n.graph for n in nearest_first(entries)} - {graph}
-            if not others:
-                return entries
-            for other in others:  # operations on scalars of two graphs belong to neither
-                mixed = [n.index for n in other.nodes if any(
-                    type(a) is Scalar and a.graph is not other for a in n.args)]
-                other.forget(min(mixed, default=len(other.nodes)))
-            if len(others) > 1:
-                raise ModelError(f"{self.name}: the function uses parameters of several mechanisms; use those of "
-                                 f"{system.model.name!r}")
-            (own,) = others  # that of the parameters: everything is traced in it, and taken out again
-            size = len(own.nodes)
-            try:
-                return evaluate(self._traced(system, own), self._leaf(system, graph))
-            finally:
-                own.forget(size)
+        return traced_with_borrowed(lambda g: self._traced(system, g), graph, self._leaf(system, graph),
+                                    f"{self.name}: the function")[0]
 
     def _traced(self, system: Machine, graph: Graph) -> list[Number]:
         """The function's answer for inputs that are leaves of a graph."""

@@ -20,6 +20,7 @@ from bellcrank.loops.nearest import End, Held, Nearest
 from bellcrank.loops.tolerances import DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.closing_speeds import ClosingSpeeds, closing_speeds, with_closing_speeds
+from bellcrank.system.force_elements import with_values
 from bellcrank.system.held_values import (
     Values,
     batch_axes,
@@ -366,7 +367,7 @@ def with_laws(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tuple
             continue
         i, j = plans.configuration.starts[plans.tree.joint_names[link]]
         places, rates = [q[..., i + k] for k in range(joint.nq)], [u[..., j + k] for k in range(joint.nu)]
-        there, speeds, _ = law.values(clock if clock.ndim else float(clock), places, rates, rates)
+        there, speeds, _ = with_values(plans, law).values(clock if clock.ndim else float(clock), places, rates, rates)
         for k, x in enumerate(there):
             q[..., i + k] = x
         for k, x in enumerate(speeds):

@@ -1,0 +1,177 @@
+"""Parameters in couplers, laws of time, force laws, sums and stops: as if the numbers had been written."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+
+sin = bc.math.sin
+METHODS = ("recursive", "recursive/origin", "kane", "operator", "complement", "momenta", "dense")
+LOOPED = ("elimination", "dense", "kane", "recursive", "operator", "divide", "momenta")
+
+#: what is added to three bodies in a row, with joints A, B, C; and two parameters
+CASES = {
+    "factors": lambda m, a, b: m.add_coupler("it", {"A": 1.0, "C": a / b}, 0.1 * a),
+    "function of a coordinate": lambda m, a, b: m.add_coupler("it", {"A": lambda q: a * sin(b * q), "C": 2.0}),
+    "offset by time": lambda m, a, b: m.add_coupler("it", {"A": 1.0, "C": b}, lambda t: a * sin(b * t)),
+    "a coordinate held": lambda m, a, b: m.prescribe("B", a),
+    "motion law": lambda m, a, b: m.prescribe("B", lambda t: a * sin(b * t)),
+    "distance by time": lambda m, a, b: m.add_constraint(
+        "it", bc.Distance(lambda t: 0.9 + 0.1 * a * sin(b * t)), m.ground, "c", bc.Pose((0.3, 0.9, 0)),
+        bc.Pose((0, 0.3, 0))),
+    "angle by time": lambda m, a, b: m.add_constraint(
+        "it", bc.Angle(lambda t: 1.0 + 0.1 * a * sin(b * t), "x", "x"), m.ground, "c"),
+    "wrench by time": lambda m, a, b: m.add_wrench("it", "c", force=(lambda t: a * sin(b * t), 0, 0), moment=(0, 0, a)),
+    "servo": lambda m, a, b: m.add_servo("it", "A", target=lambda t: a * sin(b * t), target_rate=lambda t: a * b,
+                                         stiffness=9.0, damping=b, limit=(-a, 2 * b)),
+    "wind": lambda m, a, b: m.add_drag("it", "c", coefficient=a, wind=(lambda t: b * t, a, 0)),
+    "stop": lambda m, a, b: m.add_limit("it", "A", -a, 0.1 * a, stiffness=10 * b, damping=a, onset=0.01 * b),
+    "actuator": lambda m, a, b: m.add_actuator("it", "A", (-a, 0.3 * b), no_load_speed=b),
+    "force law": lambda m, a, b: m.add_joint_force("it", "A", lambda q, u: -a * sin(b * q) - u),
+    "potential": lambda m, a, b: m.add_joint_spring("it", "A", potential=lambda q: a * sin(b * q) ** 2, damping=a),
+    "spring law": lambda m, a, b: m.add_spring("it", m.ground, "c", (0, 0.5, 0), (0, 0, 0),
+                                               law=lambda x, v: a * (x - b)),
+    "sum": lambda m, a, b: m.add_joint_spring("it", {"A": 1.0, "B": -a, "C": a / b}, stiffness=9.0, damping=a),
+    "belt": lambda m, a, b: m.add_belt("it", {"A": a, "B": -b}, stiffness=10.0, pretension=b, damping=a),
+}
+DEFAULTS, VALUES = {"a": 0.4, "b": 1.5}, {"a": 0.6, "b": 1.2}
+
+
+def chain(case, values=None):
+    m = bc.Mechanism("chain")
+    before = m.ground
+    for name, axis in zip("ABC", "zxz", strict=True):
+        body = m.add_body(name.lower(), bc.Inertia(1.0, (0.1, 0.2, 0.1), (0.1, 0.2, 0.3)))
+        m.add_joint(name, bc.Revolute(axis), before, body, bc.Pose((0.3, 0, 0)))
+        before = body
+    a, b = (values[k] if values else m.parameter(k, x) for k, x in DEFAULTS.items())
+    CASES[case](m, a, b)
+    return m
+
+
+def one(system, values):
+    return system.with_parameters(**values) if system.parameters else system
+
+
+def state_of(system):
+    return system.assemble(q={"A": 0.3}, u={"A": 0.8}, t=0.4)
+
+
+TAU = (0.8, 0.2, -0.1)
+
+
+def check(system, plain, state):
+    """The same assembly, accelerations, energy, element and joint forces."""
+    found = state_of(system)
+    assert np.allclose(found.q, state.q, atol=1e-4) and np.allclose(found.u, state.u, atol=1e-4)
+    assert abs(plain.loop_error(found)).max(initial=0.0) < 1e-12
+    assert np.allclose(system.forward_dynamics(state, TAU), plain.forward_dynamics(state, TAU), rtol=1e-9, atol=1e-9)
+    assert np.allclose(system.potential_energy(state), plain.potential_energy(state), atol=1e-10)
+    udot = plain.forward_dynamics(state, TAU)
+    assert np.allclose(system.inverse_dynamics(state.q, state.u, udot, t=0.4),
+                       plain.inverse_dynamics(state.q, state.u, udot, t=0.4), atol=1e-8)
+    for name, load in plain.reactions(state, TAU).items():
+        assert np.allclose(system.reactions(state, TAU)[name], load, rtol=1e-8, atol=1e-8), name
+    for name, element in plain.element_forces(state, TAU).items():
+        other = system.element_forces(state, TAU)[name]
+        for field in ("force", "energy", "power", "vector", "torque"):
+            assert np.allclose(getattr(other, field), getattr(element, field), atol=1e-10, equal_nan=True), field
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_if_the_numbers_had_been_written(case):
+    parametric = [bc.compile(chain(case), backend=backend) for backend in ("numpy", "llvm")]
+    for values in (DEFAULTS, VALUES):
+        plain = bc.compile(chain(case, values), backend="numpy")
+        state = state_of(plain)
+        for system in parametric:
+            check(one(system, values), plain, state)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_derivatives(case):
+    system = bc.compile(chain(case)).with_parameters(**VALUES)
+    state, h = state_of(system), 1e-6
+    found = system.derivatives("forward_dynamics", state, TAU, by=("q", "parameters"))
+    held = [(name.partition(".")[0], i) for i, name in enumerate(system.speed_names) if name in found.columns["q"]]
+    for k, name in enumerate("ab"):
+        ends = []
+        for change in (-h, h):
+            other = system.with_parameters(**{name: VALUES[name] + change})
+            near = other.assemble(*({joint: x[i] for joint, i in held} for x in (state.q, state.u)), guess=state.q,
+                                  t=0.4) if system.loops else state
+            ends.append(other.forward_dynamics(near, TAU))
+        assert np.allclose(found["parameters"][:, k], (ends[1] - ends[0]) / (2 * h), atol=1e-5), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_files_and_copies(case, tmp_path):
+    machine = chain(case)
+    bc.save(machine, tmp_path / "chain.yaml")
+    plain = bc.compile(chain(case, VALUES), backend="numpy")
+    state = state_of(plain)
+    for other in (bc.load(tmp_path / "chain.yaml"), pickle.loads(pickle.dumps(bc.compile(machine).model)).mechanism,
+                  copy.deepcopy(machine)):
+        system = bc.compile(other, backend="numpy").with_parameters(**VALUES)
+        assert np.allclose(system.forward_dynamics(state, TAU), plain.forward_dynamics(state, TAU), atol=1e-9)
+    again = tmp_path / "again.yaml"
+    bc.save(bc.load(tmp_path / "chain.yaml"), again)
+    assert again.read_text() == (tmp_path / "chain.yaml").read_text()
+
+
+# -- all methods -----------------------------------------------------------------------------------------------------
+def held_in_loops(values=None):
+    """A coupler with a ratio and an offset by time, a cam, a constraint by time and a prescribed motion at once."""
+    m = bc.Mechanism("closed")
+    a, b = (values[k] if values else m.parameter(k, x) for k, x in DEFAULTS.items())
+    before = m.ground
+    for name, axis in zip("ABCDE", "zxzyz", strict=True):
+        body = m.add_body(name.lower(), bc.Inertia(1.0, (0.1, 0.2, 0.1), (0.1, 0.2, 0.3)))
+        m.add_joint(name, bc.Revolute(axis), before, body, bc.Pose((0.3, 0.05, 0.1)))
+        before = body
+    m.prescribe("B", lambda t: a * sin(b * t))
+    m.add_coupler("gear", {"A": 1.0, "C": -a / b}, lambda t: 0.2 + 0.1 * a * sin(t))
+    m.add_coupler("cam", {"A": lambda q: a * sin(b * q), "D": 2.0})
+    m.add_constraint("plane", bc.PointOnPlane("x", lambda t: 1.35 + 0.05 * a * sin(b * t)), m.ground, "e", bc.Pose(),
+                     bc.Pose((0.3, 0.4, 0.1)))
+    m.add_joint_spring("cable", {"A": a, "E": -b}, stiffness=20.0 * b, damping=a)
+    return m
+
+
+def closed_state(system):
+    return system.assemble(q={"A": 0.3}, u={"A": 0.8}, t=0.4)
+
+
+@pytest.mark.everyday(6)
+@pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
+@pytest.mark.parametrize("method", LOOPED)
+def test_methods_with_loops(method, schedule):
+    system = bc.compile(held_in_loops(), method, schedule=schedule).with_parameters(**VALUES)
+    plain = bc.compile(held_in_loops(VALUES), backend="numpy")
+    state = closed_state(plain)
+    found, tau = closed_state(system), np.arange(5) * 0.1
+    assert np.allclose(found.q, state.q, atol=1e-9) and np.allclose(found.u, state.u, atol=1e-9)
+    assert np.allclose(system.forward_dynamics(state, tau), plain.forward_dynamics(state, tau), atol=1e-9)
+    for name, load in plain.reactions(state, tau).items():
+        assert np.allclose(system.reactions(state, tau)[name], load, atol=1e-9), name
+
+
+@pytest.mark.everyday(5)
+@pytest.mark.parametrize("schedule", ["unrolled", "rolled"])
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_of_trees(method, schedule):
+    def machine(values=None):
+        m = chain("motion law", values)
+        a, b = (values[k] if values else m.parameter(f"own {k}", x) for k, x in DEFAULTS.items())
+        m.add_wrench("push", "c", force=(lambda t: a * sin(b * t), 0, 0))
+        m.add_joint_force("law", "C", lambda q, u: -a * sin(b * q) - u)
+        return m
+
+    values = VALUES | {f"own {name}": x for name, x in VALUES.items()}
+    system, plain = bc.compile(machine(), method, schedule=schedule), bc.compile(machine(VALUES), backend="numpy")
+    system, state = system.with_parameters(**values), state_of(plain)
+    assert np.allclose(system.forward_dynamics(state, TAU), plain.forward_dynamics(state, TAU), atol=1e-10)
+    assert np.allclose(system.bias(state), plain.bias(state), atol=1e-10)
