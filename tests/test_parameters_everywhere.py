@@ -175,3 +175,74 @@ def test_methods_of_trees(method, schedule):
     system, state = system.with_parameters(**values), state_of(plain)
     assert np.allclose(system.forward_dynamics(state, TAU), plain.forward_dynamics(state, TAU), atol=1e-10)
     assert np.allclose(system.bias(state), plain.bias(state), atol=1e-10)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------
+def pendulum(values=None):
+    m = bc.load("pendulum")
+    bound, e, gain = (values[k] if values else m.parameter(k, x) for k, x in
+                      (("bound", -0.4), ("e", 0.5), ("gain", 1.0)))
+    return m, bound, e, gain
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_events_read_parameters(traced):
+    def run(system, bound, gain):
+        def function(t, q, u):
+            return q["hinge"] - (bound * bc.math.cos(gain * t) if traced or float(t) >= 0.0 else 0.0)
+
+        return system.simulate(([1.0], [0.0]), 1.0, events=[bc.Event(function, "there", -1, "stop")], step=1e-3)
+
+    given = {"bound": 0.3, "e": 0.7, "gain": 2.0}
+    m, bound, _, gain = pendulum()
+    times = run(bc.compile(m).with_parameters(**given), bound, gain).event_time.values
+    assert len(times) == 1
+    assert np.allclose(times, run(bc.compile(pendulum(given)[0]), 0.3, 2.0).event_time.values, atol=1e-12)
+    bounds = bc.compile(m).with_parameters(**{**given, "bound": np.array([0.3, 0.5])})
+    many = run(bounds, bound, gain)
+    assert np.allclose(np.sort(many.event_time.values.ravel())[-1], times[0], atol=1e-12) and many.event_time.size == 2
+    if traced:
+        with pytest.raises(bc.ModelError, match=r"event 'there': no parameter 'bound' in 'pendulum'"):
+            run(bc.compile(bc.load("pendulum")), bound, gain)
+
+
+def test_rigid_stops_by_parameters():
+    given = {"bound": 0.2, "e": 0.7, "gain": 1.0}
+    m, bound, e, _ = pendulum()
+    system, plain = bc.compile(m).with_parameters(**given), bc.compile(pendulum(given)[0])
+    stops, numbers = bc.joint_limit("hinge", bound, restitution=e), bc.joint_limit("hinge", 0.2, restitution=0.7)
+    runs = [s.simulate(([1.0], [0.0]), 4.0, step=1e-3, events=events) for s, events in (
+        (system, stops), (plain, numbers))]
+    assert np.allclose(runs[0].q, runs[1].q, atol=1e-12) and len(runs[0].event_time) == len(runs[1].event_time) > 2
+    assert stops[0].name == "hinge at its lower stop"
+    with pytest.raises(bc.ModelError, match="restitution must be between 0 and 1, got 2 by the values of parameters"):
+        system.with_parameters(e=2.0).simulate(([1.0], [0.0]), 2.0, step=1e-3, events=stops)
+    with pytest.raises(bc.StateError, match="begins at 0.1, beyond its lower stop at 0.2"):
+        system.simulate(([0.1], [0.0]), 1.0, events=stops)
+
+
+def test_sensitivities_of_events_and_controllers():
+    """By a bound, a restitution, the threshold of an event, what its action reads, and a gain."""
+    m, bound, e, gain = pendulum()
+    kick = m.parameter("kick", 0.3)
+    system = bc.compile(m).with_parameters(bound=0.3, e=0.6, gain=0.5)
+
+    def act(state, system):
+        return bc.State(state.q, [state.u[0] * system.parameters["kick"]], state.t)
+
+    events = [*bc.joint_limit("hinge", bound, restitution=e),
+              bc.Event(lambda t, q, u: q["hinge"] - 1.2 * bound, "up", 1, act)]
+    control = bc.Traced(lambda t, q, u: {"hinge": kick - gain * u["hinge"]})
+
+    def run(system, **more):
+        return system.simulate(([1.0], [0.0]), 0.8, step=0.02, output=0.8, stepper="rk4", events=events,
+                               control=control, **more)
+
+    names, h = ["bound", "e", "gain", "kick"], 1e-6
+    found = run(system, sensitivities=names)
+    assert len(found.event_time) >= 2
+    for name in names:
+        low, high = (run(system.with_parameters(**{name: system.parameters[name] + x})) for x in (-h, h))
+        wanted = (high.q.values[-1] - low.q.values[-1]) / (2 * h)
+        assert np.allclose(np.ravel(found[f"d_q_{name}"].values[-1]), wanted, atol=1e-4), name
+        assert abs(wanted).max() > 1e-3

@@ -141,9 +141,10 @@ class Changing:
         q = state.q.copy()
         key = stop.key(self.system)
         if stop.entry(self.system) is None:
-            self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, (stop.bound,))))
+            others = (p for p in self.now.pins if p[0] != key)
+            self.now = replace(self.now, pins=(*others, (key, (stop.at(self.system),))))
         else:
-            q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
+            q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.at(self.system)
         return Change(state=State(q, state.u, state.t), lock=(key,)), 0.0
 
     def leaving(self, course: Course, stop: Stop) -> Event:

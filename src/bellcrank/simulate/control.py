@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_entries", "force_places", "force_rows", "named",
-           "wrench_rows"]
+           "number_now", "parameter_leaf", "wrench_rows"]
 
 
 class Named(Sequence[Number]):
@@ -131,6 +131,30 @@ def named(system: Machine, what: str, values: Sequence[Number], leaf: Callable[[
     return Named(values, places, measured)
 
 
+def parameter_leaf(system: Machine, graph: Graph, what: str) -> Callable[[Any], Number]:
+    """Leaves of a traced function as inputs; parameters of the mechanism go by their names."""
+    known = list(system.model.values)
+
+    def leaf(key: Any) -> Number:
+        if key[0] != "parameter":
+            return graph.leaf(key)
+        if key[1] not in known:
+            raise ModelError(f"{what}: no parameter {key[1]!r} in {system.model.name!r}; it has "
+                             f"{', '.join(known) or 'none'}{hint(key[1], known)}")
+        return graph.leaf(("parameters", known.index(key[1])))
+
+    return leaf
+
+
+def number_now(system: Machine, value: Number, what: str) -> float:
+    """A number, or what an expression of parameters is in a machine of one state."""
+    if not isinstance(value, Scalar):
+        return float(value)
+    graph, values = Graph(), [float(x) for x in system.model.values.values()]
+    inputs = evaluate([value], parameter_leaf(system, graph, what))
+    return float(evaluate(inputs, lambda key: values[key[1]])[0])
+
+
 @dataclass(frozen=True)
 class Drive:
     """A controller with what it acts on: "tau" or "wrench".
@@ -196,7 +220,7 @@ class Drive:
     def graph(self, system: Machine) -> list[Number]:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
-        return traced_with_borrowed(lambda g: self._traced(system, g), graph, self._leaf(system, graph),
+        return traced_with_borrowed(lambda g: self._traced(system, g), graph, parameter_leaf(system, graph, self.name),
                                     f"{self.name}: the function")[0]
 
     def _traced(self, system: Machine, graph: Graph) -> list[Number]:
@@ -212,19 +236,6 @@ class Drive:
         except Exception as error:
             raise ModelError(f"{self.name}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
-
-    def _leaf(self, system: Machine, graph: Graph) -> Callable[[Any], Number]:
-        """Leaves of a traced function as inputs; parameters of the mechanism go by their names."""
-        def leaf(key: Any) -> Number:
-            if key[0] != "parameter":
-                return graph.leaf(key)
-            known = list(system.model.values)
-            if key[1] not in known:
-                raise ModelError(f"{self.name}: no parameter {key[1]!r} in {system.model.name!r}; it has "
-                                 f"{', '.join(known) or 'none'}{hint(key[1], known)}")
-            return graph.leaf(("parameters", known.index(key[1])))
-
-        return leaf
 
     def trouble(self, system: Machine, q: Floats, u: Floats, t: float) -> str:
         """What a traced function says of one state that it does not cover, such as a table that ends there."""
