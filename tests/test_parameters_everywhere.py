@@ -1,12 +1,17 @@
 """Parameters in couplers, laws of time, force laws, sums and stops: as if the numbers had been written."""
 
 import copy
+import importlib.util
 import pickle
 
 import numpy as np
 import pytest
 
 import bellcrank as bc
+from bellcrank.target.cuda import cuda_runtime
+from c_library import COMPILER, exported
+from host_device import COMPILER as HOST_COMPILER
+from host_device import HostDevice
 
 sin = bc.math.sin
 METHODS = ("recursive", "recursive/origin", "kane", "operator", "complement", "momenta", "dense")
@@ -122,7 +127,7 @@ def test_files_and_copies(case, tmp_path):
     assert again.read_text() == (tmp_path / "chain.yaml").read_text()
 
 
-# -- all methods -----------------------------------------------------------------------------------------------------
+# -- all methods ------------------------------------------------------------------------------------
 def held_in_loops(values=None):
     """A coupler with a ratio and an offset by time, a cam, a constraint by time and a prescribed motion at once."""
     m = bc.Mechanism("closed")
@@ -246,3 +251,85 @@ def test_sensitivities_of_events_and_controllers():
         wanted = (high.q.values[-1] - low.q.values[-1]) / (2 * h)
         assert np.allclose(np.ravel(found[f"d_q_{name}"].values[-1]), wanted, atol=1e-4), name
         assert abs(wanted).max() > 1e-3
+
+
+# -- controllers, batches, code ---------------------------------------------------------------------
+@pytest.mark.everyday(5)
+@pytest.mark.parametrize("case", CASES)
+def test_runs_of_batches(case):
+    arrays = {name: np.array([x, VALUES[name]]) for name, x in DEFAULTS.items()}
+    system = bc.compile(chain(case)).with_parameters(**arrays)
+    plain = [bc.compile(chain(case, {name: float(x[i]) for name, x in arrays.items()})) for i in range(2)]
+    states = [state_of(one) for one in plain]
+    run = system.simulate(bc.State(*(np.array(x) for x in zip(*((s.q, s.u) for s in states), strict=True)), 0.4), 0.1,
+                          step=0.01, stepper="rk4")
+    for i, (one, state) in enumerate(zip(plain, states, strict=True)):
+        alone = one.simulate(state, 0.1, step=0.01, stepper="rk4")
+        assert np.allclose(run.q.values[:, i], alone.q, atol=1e-12)
+        assert np.allclose(run.reactions().isel(sample=i), alone.reactions(), atol=1e-8)
+
+
+def test_traced_controllers_in_batches():
+    m = bc.load("four_bar")
+    gain = m.parameter("gain", 2.0)
+    system, gains = bc.compile(m), np.array([1.0, 3.0])
+    state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    for period in (None, 0.05):
+        control = bc.Traced(lambda t, q, u: {"A": 5.0 - gain * u["A"]}, period)
+        run = system.with_parameters(gain=gains).simulate(state, 0.2, step=0.01, control=control)
+        for i, value in enumerate(gains):
+            alone = system.simulate(state, 0.2, step=0.01, control=bc.Traced(
+                lambda t, q, u, value=value: {"A": 5.0 - value * u["A"]}, period))
+            assert np.allclose(run.q.values[:, i], alone.q, atol=1e-13)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+@pytest.mark.everyday(4)
+@pytest.mark.parametrize("case", CASES)
+def test_exported_code(case, tmp_path):
+    """C, and CasADi where it is installed."""
+    system, plain = bc.compile(chain(case)), bc.compile(chain(case, VALUES), backend="numpy")
+    state, values = state_of(plain), list(VALUES.values())
+    given = {"q": state.q, "u": state.u, "tau": np.array(TAU), "t": 0.4, "parameters": values}
+    expected = plain.forward_dynamics(state, TAU)
+    status, found, _ = exported(system, ["forward_dynamics"], tmp_path)("forward_dynamics", given, 3)
+    assert status == 0 and np.allclose(found, expected, atol=1e-10)
+    if importlib.util.find_spec("casadi"):
+        f = bc.to_casadi(system, "forward_dynamics")
+        found = f(*(given[f.name_in(i)] for i in range(f.n_in())))
+        assert np.allclose(np.array(found).ravel(), expected, atol=1e-9)
+
+
+@pytest.mark.skipif(HOST_COMPILER is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("case", ["factors", "motion law", "sum"])
+def test_cuda_text(case, monkeypatch):
+    device = HostDevice()
+    monkeypatch.setattr(cuda_runtime, "current", lambda: device)
+    cuda_runtime.made.cache_clear()
+    system = bc.compile(chain(case), backend="cuda").with_parameters(**VALUES)
+    plain = bc.compile(chain(case, VALUES))
+    state = state_of(plain)
+    q, u = (np.repeat(x[None], 40, 0) for x in (state.q, state.u))
+    assert np.allclose(system.forward_dynamics(q, u, TAU, t=0.4), plain.forward_dynamics(q, u, TAU, t=0.4), atol=1e-10)
+    assert device.functions  # it was the device
+    cuda_runtime.made.cache_clear()
+
+
+# -- what is refused --------------------------------------------------------------------------------
+def test_what_takes_no_parameter_says_so(tmp_path):
+    m = bc.load("pendulum")
+    a = m.parameter("a", 1.0)
+    for said, make in {
+        "range of 'hinge': lower takes a number, not a parameter": lambda: m.set_range("hinge", a, 2.0),
+        "Sphere: radius": lambda: bc.Sphere(a),
+        "values must be an array of numbers": lambda: bc.Table([0.0, 1.0], [0.0, a], extrapolate="hold"),
+        "exponent must be a number, not a parameter": lambda: m.add_gas_spring(
+            "gas", m.ground, "bob", (1, 0, 0), (0, 0, 0), force=1.0, length=1.0, reach=1.0, exponent=a),
+        "control: a Python function cannot use parameters as they are": lambda: bc.compile(m).simulate(
+            ([0.1], [0.0]), 0.1, step=0.01, control=lambda t, q, u: [a]),
+    }.items():
+        with pytest.raises((bc.BellcrankError, bc.SimulationWarning), match=said):
+            make()
+    m.add_joint_force("f", "hinge", lambda q, u: a * bc.Table([-9.0, 9.0], [-9.0, 9.0], extrapolate="hold")(q))
+    with pytest.raises(bc.ModelError, match="'f': a law that uses a table and parameters cannot be written"):
+        bc.save(m, tmp_path / "m.yaml")

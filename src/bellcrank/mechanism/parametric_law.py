@@ -47,6 +47,9 @@ class ParametricLaw(Element):
     def __call__(self, *arguments: Number) -> Any:
         return self.expressions(arguments, self.values)
 
+    def __repr__(self) -> str:
+        return f"<law of {', '.join(self.expressions.names)}>"
+
 
 def parametric(law: Callable[..., Any], arguments: int, what: str = "a law") -> Any:
     """A function of so many arguments that closes over parameters as a `ParametricLaw`; others as they are."""

@@ -16,7 +16,7 @@ from bellcrank.loops.closer import State, Target
 from bellcrank.loops.tolerances import OPEN
 from bellcrank.simulate.altering import altered, let_go, moved
 from bellcrank.simulate.closing import closing_joints, limited
-from bellcrank.simulate.control import joint_places
+from bellcrank.simulate.control import joint_places, number_now
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.fixed import FixedRun
@@ -162,7 +162,7 @@ class Changing:
         """Where what can only push would have to pull."""
         def function(t: Any, q: Any, u: Any) -> float:
             wrench = self.exerted(course, event.closure, float(t), np.array([*q]), np.array([*u]))
-            return float(np.dot(wrench[3:], event.normal))
+            return float(np.dot(wrench[3:], [number_now(self.system, x, event.name) for x in event.normal]))
 
         return replace(event, function=function, active=lambda: event.closure not in self.now.released)
 

@@ -275,9 +275,17 @@ class Drive:
             del inputs["parameters"]
         return inputs
 
+    def _refuse_parameters(self, answer: Any) -> None:
+        """Parameters have no values in a Python function."""
+        for part in answer.values() if isinstance(answer, Mapping) else [answer]:
+            if any(isinstance(x, Scalar) for x in (part if isinstance(part, (list, tuple)) else [part])):
+                raise ModelError(f"{self.name}: a Python function cannot use parameters as they are; write it with "
+                                 "bellcrank.math and Traced, or read system.parameters")
+
     def call(self, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
         answer = self.given.function(t, q, u)  # type: ignore[arg-type]
+        self._refuse_parameters(answer)
         if self.target == "wrench":
             rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
             assert rows is not None

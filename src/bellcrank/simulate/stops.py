@@ -161,7 +161,7 @@ class LiftOff(Event):
     """A closure that can only push along a direction would have to pull: it opens."""
 
     closure: str = ""
-    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    normal: tuple[Number, Number, Number] = (0.0, 0.0, 1.0)
     active: Callable[[], bool] = bool
 
     @property
@@ -169,7 +169,7 @@ class LiftOff(Event):
         return self.active()
 
 
-def lift_off(closure: str, normal: Sequence[float] = (0.0, 0.0, 1.0)) -> Event:
+def lift_off(closure: str, normal: Sequence[Number] = (0.0, 0.0, 1.0)) -> Event:
     """Let go of a joint or constraint where the force that it exerts on its child along `normal` (world axes) falls to
     zero: a floor can push a foot, and not hold it. Costs the reactions of one state for every step.
 

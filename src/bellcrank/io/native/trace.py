@@ -14,7 +14,7 @@ from bellcrank.errors import ModelError
 from bellcrank.io.native.formula_steps import MAX_POWER, FormulaBuilder, FormulaProgram, Operand, TooLongError, run
 from bellcrank.mechanism.parametric_law import ParametricLaw
 from bellcrank.mechanism.table import Table
-from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB
+from bellcrank.scalar.graph import ADD, DIV, ENTRY, FLOOR, LOCATE, MUL, NEG, SUB, reachable
 
 __all__ = ["trace", "trace_several"]
 
@@ -33,6 +33,9 @@ def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, coun
     uses are inputs after its arguments."""
     if isinstance(law, ParametricLaw):
         expressions, n = law.expressions, len(names)
+        if any(node.op in (FLOOR, LOCATE, ENTRY) for node in reachable(expressions.results)):
+            raise ModelError(f"{what}: a law that uses a table and parameters cannot be written as a formula; give a "
+                             "law of the machine, law(at), with at.parameter('name')")
         return trace_several(lambda *x: expressions(x[:n], x[n:]), (*names, *expressions.names), what, count)
     builder = FormulaBuilder(names)
     try:
