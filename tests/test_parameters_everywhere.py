@@ -321,7 +321,7 @@ def test_what_takes_no_parameter_says_so(tmp_path):
     a = m.parameter("a", 1.0)
     for said, make in {
         "range of 'hinge': lower takes a number, not a parameter": lambda: m.set_range("hinge", a, 2.0),
-        "Sphere: radius": lambda: bc.Sphere(a),
+        "Sphere: radius takes a number, not a parameter": lambda: bc.Sphere(a),
         "values must be an array of numbers": lambda: bc.Table([0.0, 1.0], [0.0, a], extrapolate="hold"),
         "exponent must be a number, not a parameter": lambda: m.add_gas_spring(
             "gas", m.ground, "bob", (1, 0, 0), (0, 0, 0), force=1.0, length=1.0, reach=1.0, exponent=a),

@@ -179,8 +179,10 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
     def parameter(self, name: str, value: float) -> Number:
         """A number that stays a run-time input of the compiled system, with its default value.
 
-        Use it like a float for masses, inertias, positions, axes, orientations, lengths, pitches, gravity, wrenches and
-        force elements. Hardpoints made of parameters move joints and turn their axes:
+        Use it like a float for masses, inertias, positions, axes, orientations, lengths, pitches, gravity, wrenches,
+        couplers, force elements and stops; in functions of time, of a coordinate, of a displacement and its rate, of
+        events and of traced controllers. Laws of the whole machine, ``law(at)``, have ``at.parameter(name)``.
+        Hardpoints made of parameters move joints and turn their axes:
 
         >>> import numpy as np
         >>> import bellcrank as bc
@@ -329,15 +331,15 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         except ModelError as error:
             raise ModelError(f"joint {joint!r}: {error}") from None
 
-    def prescribe(self, joint: str, law: Law | float | Callable[[Number], Sequence[Number]],
+    def prescribe(self, joint: str, law: Law | Number | Callable[[Number], Sequence[Number]],
                   coordinate: int | str | None = None) -> None:
         """Let a joint coordinate follow a law of time, q(t).
 
-        `law` takes the time and returns the coordinate, written with `bellcrank.math` functions; a
-        number holds the coordinate still. Joints with several coordinates need `coordinate` (name or
-        index), or a law that returns them all; quaternion joints always the latter. Rates and
-        accelerations are derived exactly. What q, u and tau say about a prescribed coordinate is
-        ignored; the force that enforces it is in `System.drive_forces`.
+        `law` takes the time and returns the coordinate, written with `bellcrank.math` functions, and
+        may use parameters; a number or a parameter holds the coordinate still. Joints with several
+        coordinates need `coordinate` (name or index), or a law that returns them all; quaternion joints
+        always the latter. Rates and accelerations are derived exactly. What q, u and tau say about a
+        prescribed coordinate is ignored; the force that enforces it is in `System.drive_forces`.
         """
         record = self.joint(joint)
         if joint in self._open:
@@ -359,9 +361,9 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         self._frames[name] = frame
         return frame
 
-    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float | Law = 0.0) -> Coupler:
+    def add_coupler(self, name: str, factors: Mapping[str, Number | Law1], offset: Number | Law = 0.0) -> Coupler:
         """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`, a
-        number or a function of time (a differential whose third shaft is driven).
+        number or a function of time (a differential whose third shaft is driven). All of them may use parameters.
 
         Keys are joints, or ``joint.coordinate`` for joints with several. Two external gears of ratio 3 on parallel axes
         turn in opposite directions: ``{"pinion": 1.0, "wheel": 3.0}``; an internal gear and a belt keep the direction:
