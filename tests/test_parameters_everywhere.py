@@ -269,6 +269,39 @@ def test_runs_of_batches(case):
         assert np.allclose(run.reactions().isel(sample=i), alone.reactions(), atol=1e-8)
 
 
+def test_batches_are_assembled_by_their_motions():
+    system = bc.compile(chain("motion law")).with_parameters(a=np.array([0.4, 0.6]))
+    state = system.assemble(q={"A": 0.1}, t=0.4)
+    for i, a in enumerate((0.4, 0.6)):
+        alone = bc.compile(chain("motion law", {**DEFAULTS, "a": a})).assemble(q={"A": 0.1}, t=0.4)
+        assert np.allclose(state.q[i], alone.q) and np.allclose(state.u[i], alone.u)
+    with pytest.raises(bc.StateError, match=r"the batch of parameters does not fit the states \(3,\)"):
+        system.assemble(q={"A": np.array([0.1, 0.2, 0.3])}, t=0.4)
+
+
+def test_laws_of_several_coordinates(tmp_path):
+    def machine(values=None):
+        m = bc.Mechanism("several")
+        a = values["a"] if values else m.parameter("a", 0.4)
+        bodies = [m.add_body(name, bc.Inertia(1.0, (0.1, 0.2, 0.1), (0.1, 0.2, 0.3))) for name in "abc"]
+        m.add_joint("ball", bc.Spherical(), m.ground, bodies[0])
+        m.add_joint("plane", bc.Planar("z"), bodies[0], bodies[1], bc.Pose((0.2, 0, 0)))
+        m.add_joint("hinge", bc.Revolute("z"), bodies[1], bodies[2], bc.Pose((0.2, 0, 0)))
+        m.prescribe("ball", lambda t: [bc.math.cos(a * t), sin(a * t), 0.0, 0.0])
+        m.prescribe("plane", lambda t: [a * t, t * t, 0.1 * a])
+        return m
+
+    plain = bc.compile(machine({"a": 0.7}), backend="numpy")
+    state = plain.assemble(q={"hinge": 0.2}, u={"hinge": 1.0}, t=0.4)
+    bc.save(machine(), tmp_path / "several.yaml")
+    for m in (machine(), bc.load(tmp_path / "several.yaml")):
+        system = bc.compile(m).with_parameters(a=0.7)
+        found = system.assemble(q={"hinge": 0.2}, u={"hinge": 1.0}, t=0.4)
+        assert np.allclose(found.q, state.q) and np.allclose(found.u, state.u)
+        assert np.allclose(system.forward_dynamics(state), plain.forward_dynamics(state))
+        assert np.allclose(system.drive_forces(state), plain.drive_forces(state))
+
+
 def test_traced_controllers_in_batches():
     m = bc.load("four_bar")
     gain = m.parameter("gain", 2.0)

@@ -33,7 +33,7 @@ class Fixed(Element):
 
 
 @dataclass(frozen=True)
-class Entry(Element):
+class Entry:
     """One coordinate of a law that returns several."""
 
     law: Callable[[Number], Sequence[Number]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bellcrank.mechanism.forces.element import Element
@@ -46,6 +46,11 @@ class ParametricLaw(Element):
 
     def __call__(self, *arguments: Number) -> Any:
         return self.expressions(arguments, self.values)
+
+    def entry(self, index: int) -> ParametricLaw:
+        """One of several results, as a law of its own."""
+        return replace(self, expressions=replace(self.expressions, results=(self.expressions.results[index],),
+                                                 several=False))
 
     def __repr__(self) -> str:
         return f"<law of {', '.join(self.expressions.names)}>"

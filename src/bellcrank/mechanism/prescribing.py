@@ -8,6 +8,7 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import bounded, tried_motion
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
+from bellcrank.mechanism.parametric_law import ParametricLaw
 from bellcrank.mechanism.parts import Connection
 from bellcrank.scalar.graph import Scalar
 
@@ -63,7 +64,7 @@ def _laws(record: Connection, law: Any, coordinate: int | str | None) -> tuple[L
     if coordinate is None:
         if len(names) == 1:
             return (law,)
-        return tuple(Entry(law, i) for i in range(len(names)))
+        return tuple(law.entry(i) if isinstance(law, ParametricLaw) else Entry(law, i) for i in range(len(names)))
     if isinstance(coordinate, str):
         if coordinate not in names:
             raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
