@@ -379,18 +379,3 @@ def test_parts_prescribed_by_the_tree_strategy_are_driven() -> None:
     """The random mechanisms of the other tests do have driven joints."""
     m = build(Tree((Part("Planar", -1, driven=5), Part("Spherical", 0, driven=1), Part("Revolute", 1)), 3))
     assert bc.compile(m, backend="numpy").dof == 2
-
-
-@pytest.mark.parametrize("backend", ["numpy", "llvm"])
-def test_laws_cannot_hold_parameters_yet(backend: str) -> None:
-    """Parameters are for numbers of the description; inside a law of time they are refused by name."""
-    m = pair()
-    amplitude: Any = m.parameter("amplitude", 2.0)
-    with pytest.raises(bc.BellcrankError, match="'drive'"):
-        m.prescribe("drive", lambda t: amplitude * bm.sin(t))
-        bc.compile(m, backend=backend).forward_dynamics([0.0, 0.0], [0.0, 0.0], t=0.1)
-    m = pair()
-    amplitude = m.parameter("amplitude", 2.0)
-    with pytest.raises(bc.BellcrankError, match="'push'"):
-        m.add_wrench("push", "rod", force=(lambda t: amplitude * t, 0.0, 0.0))
-        bc.compile(m, backend=backend).forward_dynamics([0.0, 0.0], [0.0, 0.0], t=0.1)

@@ -18,9 +18,11 @@ from bellcrank.loops.closer import State
 from bellcrank.loops.nearest import Held
 from bellcrank.loops.tolerances import SAME
 from bellcrank.mechanism.motion import Prescribed
+from bellcrank.mechanism.parametric_law import parametric
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch
+from bellcrank.system.force_elements import with_values
 from bellcrank.system.held_values import closing_near, near
 
 if TYPE_CHECKING:
@@ -140,7 +142,8 @@ class _Laws:
             kind = system.model.mechanism.joint(joint).joint
             if not callable(law) and (coordinate is None and kind.nq != 1):
                 raise ModelError(f"drive: {key!r} needs a function of time that returns {kind.nq} coordinates")
-            function = law if callable(law) else _constant(float(law))
+            function = with_values(system.plans, parametric(law, 1, f"drive: the motion of {key!r}")) \
+                if callable(law) else _constant(float(law))
             i, j = system.model.configuration.starts[joint]
             self.parts.append((key, i, j, _prescribed(key, function, kind, coordinate), kind.nq, kind.nu))
 

@@ -77,7 +77,7 @@ class _Seen:
         assert joint is not None
         q: list[Number] = [self.graph.leaf(("q", int(whole.q_start[link]) + i)) for i in range(joint.nq)]
         u: list[Number] = [self.graph.leaf(("u", int(whole.u_start[link]) + i)) for i in range(joint.nu)]
-        return (q, u) if law is None else law.values(self.time, q, u, u)[:2]
+        return (q, u) if law is None else self.bind(law).values(self.time, q, u, u)[:2]
 
     def loads(self) -> dict[int, Force]:
         """What elements exert on links about their origins."""
@@ -92,7 +92,7 @@ class _Seen:
 
     def _sum(self, pair: SumForce) -> tuple[Number, Number]:
         """The sum of coordinates, and its rate."""
-        both = [(self._read(link), i, factor) for link, i, factor in pair.terms]
+        both = [(self._read(link), i, factor) for link, i, factor in self.bind(pair.terms)]
         length, rate = (sum((part[which][i] * factor for part, i, factor in both), 0.0) for which in (0, 1))
         return length, rate
 
@@ -100,7 +100,7 @@ class _Seen:
         """Equal and opposite wrenches on both links of each joint."""
         amount = self.bind(pair.along).at(self.time).seen(self.sight).force(*self._sum(pair))
         out: list[tuple[int, Force]] = []
-        for link, i, factor in pair.terms:
+        for link, i, factor in self.bind(pair.terms):
             joint, numbers = self.tree.joints[link], self.tree.numbers(link)
             assert joint is not None
             constants = self.bind(numbers.joint) if link in self.tree.symbolic else numbers.joint

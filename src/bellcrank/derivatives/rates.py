@@ -64,32 +64,33 @@ def rates_with_jacobian(tree: Tree, by: Sequence[Leaf], laws: Mapping[Leaf, Numb
                     sizes=tuple(sizes.items()))
 
 
-def thrown_with_jacobian(tree: Tree, speed: Number, powers: Sequence[tuple[int, Number]], restitution: float,
+def thrown_with_jacobian(tree: Tree, speed: Number, powers: Sequence[tuple[int, Number]], restitution: Number,
                          by: Sequence[Leaf]) -> Function:
     """Speeds after a stop has thrown one back, an entry of u or a sum v = a u + d, then their derivatives by q, u and
     `by`, row by row.
 
         u+ = u - (1 + e) v c / (a c),    c = du̇/dτ a: what a force at that speed does to all    (1)
 
-    `speed` is v, an expression of ("q", i), ("u", i) and so on; `powers` are the entries of a by their places."""
+    `speed` is v, an expression of ("q", i), ("u", i) and so on; e, the `restitution`, a number or such an expression;
+    `powers` are the entries of a by their places."""
     size, columns = tree.nq + tree.nu, tree.nq + tree.nu + len(by)
 
     def made(tracer: Tracer) -> list[Number]:
         inner = GraphTracer(replace(tracer.tree, actuators={}), False)  # impulses know no limits of motors
         graph = inner.graph
-        v, *row = evaluate([speed, *(x for _, x in powers)], graph.leaf)
+        v, e, *row = evaluate([speed, restitution, *(x for _, x in powers)], graph.leaf)
         places = [entry for entry, _ in powers]
         force = {graph.leaf(("tau", entry)): {0: x} for entry, x in zip(places, row, strict=True)}
         response = [slope.get(0, 0.0) for slope in _accelerations(inner, force)[1]]
         share: Number = 0.0
         for entry, x in zip(places, row, strict=True):
             share = share + x * response[entry]
-        factor = (1.0 + restitution) * v / share
+        factor = (1.0 + e) * v / share
         after = [graph.leaf(("u", i)) - factor * c for i, c in enumerate(response)]
         entries = [*after, *_flat(jacobian(after, _seeds(inner, by)), columns)]
         return _numbers(evaluate(entries, tracer.graph.leaf))
 
-    name = f"thrown back, {digest([speed])}, {restitution!r}, with derivatives by {tuple(by)}"
+    name = f"thrown back, {digest([speed, restitution])}, with derivatives by {tuple(by)}"
     return Function(name, SHARED["bias"].text, ("q", "u"), "totals", (size - tree.nq) * (1 + columns), made=made)
 
 

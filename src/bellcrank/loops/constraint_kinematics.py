@@ -22,6 +22,7 @@ from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
+from bellcrank.mechanism.forces.bound_values import with_numbers
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, LoopJoint, Tree
@@ -326,7 +327,7 @@ class LoopKinematics:
         """The own numbers of a family's closures, (..., members) each; kept unless they follow laws of time."""
         key = (int(family.members[0]), 2)
         if key not in self._frames:
-            rows = [[x if callable(x) else self.values([x])[..., 0] if type(x) is not float else x
+            rows = [[self._bound(x) if callable(x) else self.values([x])[..., 0] if type(x) is not float else x
                      for x in self.tree.closures[i].kind.constants()] for i in family.members]
             columns = list(zip(*rows, strict=True))
             driven = any(callable(x) for column in columns for x in column)
@@ -390,6 +391,7 @@ class LoopKinematics:
         slopes = np.zeros((*value.shape[:-1], len(self.relation_row)))
         at = 0
         for k, relation in enumerate(self.tree.relations, self.m_closures):
+            relation = self._bound(relation)
             now = [self.coordinate(link, i, q, u, t) for link, i, _ in relation.terms]
             made = coupled([part for _, _, part in relation.terms], [x for x, _ in now], [v for _, v in now],
                            *at_time((relation.offset,), np.asarray(t, dtype=float)))
@@ -398,6 +400,10 @@ class LoopKinematics:
                 slopes[..., at] = slope
                 at += 1
         return slopes
+
+    def _bound(self, value: Any) -> Any:
+        """A law, or a coupler, with the values of parameters."""
+        return with_numbers(value, lambda number: self.values([number])[..., 0])
 
     def coordinate(self, link: int, coordinate: int, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike
                    ) -> tuple[Floats, Floats]:
@@ -415,7 +421,7 @@ class LoopKinematics:
         places = [np.asarray(q, dtype=float)[..., first + k] for k in range(joint.nq)]
         rates = [np.zeros(()) if u is None else np.asarray(u, dtype=float)[..., begin + k] for k in range(joint.nu)]
         if law is not None:
-            places, rates, _ = law.values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
+            places, rates, _ = self._bound(law).values(np.asarray(t, dtype=float), places, rates, [0.0] * joint.nu)
         return places, rates
 
     def through(self, rows: ClosureArrays, motion: Floats) -> Floats:

@@ -29,10 +29,11 @@ def dissipated_power(tree: Sweeps) -> tuple[Number, ...]:
     around = machine.around
     for pair in machine.tree.pairs:
         if isinstance(pair, SumForce):
+            pair = machine.bind(pair)
             x, rate = (sum((part[i] * factor for part, i, factor in terms), 0.0) for terms in (
                 [(machine.views[link].q, i, factor) for link, i, factor in pair.terms],
                 [(machine.views[link].u, i, factor) for link, i, factor in pair.terms]))
-            total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(x, rate)
+            total = total + pair.along.at(machine.world.time).seen(machine.sight).loss(x, rate)
         elif isinstance(pair, LoopForce):
             total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(
                 *machine.sight.along(pair))
@@ -60,8 +61,9 @@ def _between(machine: LoopedDirect) -> Number:
     moving = machine.moving.__getitem__
     for pair in machine.tree.pairs:
         if isinstance(pair, SumForce):
+            pair = machine.bind(pair)
             length = sum((machine.views[link].q[i] * factor for link, i, factor in pair.terms), 0.0)
-            total = total + machine.bind(pair.along).at(machine.world.time).energy(length)
+            total = total + pair.along.at(machine.world.time).energy(length)
         elif isinstance(pair, LoopForce):
             total = total + machine.bind(pair.along).energy(machine.sight.along(pair)[0])
         else:

@@ -142,9 +142,14 @@ class SumView(ElementView):
     """A force along a sum of joint coordinates: its vector, torque and second point are those on the child of the first
     joint of the sum, its first point is at the last joint."""
 
+    @property
+    def _terms(self) -> tuple[tuple[int, int, Number], ...]:
+        terms: tuple[tuple[int, int, Number], ...] = self._at.bind(self._part.terms)
+        return terms
+
     @cached_property
     def _wrench(self) -> Force:
-        link, i, factor = self._part.terms[0]
+        link, i, factor = self._terms[0]
         turned: Force = _on_child(self._at, self._tree, link, i) * (self.force * factor)
         return turned
 
@@ -170,7 +175,7 @@ class SumView(ElementView):
 
     def _sum(self, which: int) -> Number:
         total: Number = 0.0
-        for link, i, factor in self._part.terms:
+        for link, i, factor in self._terms:
             total = total + self._at.coordinate(link, i)[which] * factor
         return total
 

@@ -184,7 +184,7 @@ def view(tree: Tree, link: int, numbers: LinkNumbers, read: Callable[[str, int],
     assert joint is not None
     applied = tuple(Applied(bind(w.moment), bind(w.force), bind(w.at), bind(w.axes), w.name)
                     for w in tree.applied.get(link, ()))
-    return link_class(joint)(joint, numbers, read, world, tree.prescribed[link], applied, wrenches,
+    return link_class(joint)(joint, numbers, read, world, bind(tree.prescribed[link]), applied, wrenches,
                              bind(tree.joint_forces.get(link, ())), bind(tree.actuators.get(link, ())),
                              bind(tree.armatures.get(link, ())))
 

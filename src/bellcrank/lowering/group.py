@@ -160,7 +160,7 @@ def direct_groups(flat: LoopedDirect, shapes: Sequence[Local]) -> Direct:
 
     def make(item: int) -> GroupView:
         local = shapes[item - 1]
-        return GroupView(local.shape, [flat.views[link] for link in local.links],
+        return GroupView(local.shape.bound(bind), [flat.views[link] for link in local.links],
                          [closure_numbers(tree, k, bind, flat.world.time) for k in local.closures],
                          [tree.closures[k].kind for k in local.closures], flat.world, tree.plan.baumgarte, widths,
                          [flat.views[link] for link in local.witnesses])
@@ -188,9 +188,9 @@ def whole_machine(flat: LoopedDirect) -> GroupView:
         carried=(), closures=tuple(closure_shape(tree, k, bodies) for k in closures), relations=relations,
         grounded=True, ports=nothing, above=nothing, body_slot=-1, speed_slots=(),
         shared=shared_columns(tree, range(1, n + 1), {v: v for v in range(tree.nu)}))
-    return GroupView(shape, flat.views[1:], [closure_numbers(tree, k, flat.bind, flat.world.time) for k in closures],
-                     [c.kind for c in tree.closures], flat.world, (0.0, 0.0), (0, 0),
-                     [flat.views[link] for link in witnesses])
+    numbers = [closure_numbers(tree, k, flat.bind, flat.world.time) for k in closures]
+    return GroupView(shape.bound(flat.bind), flat.views[1:], numbers, [c.kind for c in tree.closures], flat.world,
+                     (0.0, 0.0), (0, 0), [flat.views[link] for link in witnesses])
 
 
 class GroupWorld(NamedTuple):

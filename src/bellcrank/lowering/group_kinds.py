@@ -224,7 +224,7 @@ class _Rolling:
             joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
             joints.append(LoopJointView(joint, self._frame(graph, tree.loop_joints[j].closure, at + width, bind)))
             at += width + 12
-        group = GroupView(replace(s.shape, sizes=self.sizes[index]), links, closures,
+        group = GroupView(replace(s.shape, sizes=self.sizes[index]).bound(bind), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
                           witnesses, joints)
         parent = tree.plan.groups[g].parent

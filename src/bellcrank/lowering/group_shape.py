@@ -8,8 +8,8 @@ the reference) and speeds that the messages of a group's children refer to.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -104,6 +104,10 @@ class GroupShape:
     row_units: tuple[float, ...] = ()
     speed_units: tuple[float, ...] = ()
     joints: tuple[JointShape, ...] = ()
+
+    def bound(self, bind: Callable[[Any], Any]) -> GroupShape:
+        """The same with the parameters of couplers replaced by what `bind` makes of them."""
+        return replace(self, relations=bind(self.relations)) if self.relations else self
 
     @property
     def numbers(self) -> dict[tuple[int, int], int]:

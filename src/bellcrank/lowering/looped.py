@@ -160,10 +160,11 @@ class LoopedDirect(Direct):
 
     def _pull(self, force: SumForce) -> None:
         """A force along a sum of joint coordinates: equal and opposite wrenches on both links of each joint."""
+        force = self.bind(force)
         places = [(self.views[link], i, factor) for link, i, factor in force.terms]
         length = sum((view.q[i] * factor for view, i, factor in places), 0.0)
         rate = sum((view.u[i] * factor for view, i, factor in places), 0.0)
-        amount = self.bind(force.along).at(self.world.time).seen(self.sight).force(length, rate)
+        amount = force.along.at(self.world.time).seen(self.sight).force(length, rate)
         for link, i, factor in force.terms:
             view = self.views[link]
             wrench = unit_wrench(view.columns, i) * (amount * factor)
@@ -326,6 +327,7 @@ class LoopedDirect(Direct):
 
     def coupler(self, relation: Any) -> Coupled:
         """A coupler between joint coordinates."""
+        relation = self.bind(relation)
         views = [(self.views[link], i) for link, i, _ in relation.terms]
         return coupled([part for _, _, part in relation.terms], [view.q[i] for view, i in views],
                        [view.u[i] for view, i in views], *at_time((relation.offset,), self.world.time))

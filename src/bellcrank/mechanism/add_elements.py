@@ -140,7 +140,7 @@ class ReadyElements(StatefulElements):
                                      shear_modulus=shear_modulus, damping=damping, rest=rest)
         return self._add_joint_force(name, joint, bar, coordinate)
 
-    def add_belt(self, name: str, pulleys: Mapping[str, float], *, stiffness: Number, pretension: Number = 0.0,
+    def add_belt(self, name: str, pulleys: Mapping[str, Number], *, stiffness: Number, pretension: Number = 0.0,
                  damping: Number = 0.0, slack: Number = 0.0) -> JointForce | JointSum:
         """A belt or chain over two pulleys, {joint: radius [m]} with joints on one carrier: both turn the same way, or
         opposite ways where one radius is negative (a crossed belt). Each span has the `stiffness` [N/m] and only pulls;
@@ -158,9 +158,9 @@ class ReadyElements(StatefulElements):
         if not isinstance(pulleys, Mapping) or len(pulleys) != 2:
             raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {pulleys!r}")
         belt = ready_made.belt(what, stiffness=stiffness, pretension=pretension, damping=damping, slack=slack)
-        (one, first), (two, second) = ((joint, ready_made.plain(what, joint, r)) for joint, r in pulleys.items())
+        (one, first), (two, second) = ((joint, number(what, joint, r)) for joint, r in pulleys.items())
         for joint, radius in ((one, first), (two, second)):
-            if radius == 0.0:
+            if is_zero(radius):
                 raise ModelError(f"{what}: the pulley of {joint!r} has no radius")
         return self._add_joint_force(name, {one: first, two: -second}, belt, None)
 

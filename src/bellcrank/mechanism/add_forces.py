@@ -203,7 +203,7 @@ class ForceElements(JointForceElements):
         what = f"spring {name!r}"
         along = self._spring_law(name, what, stiffness, damping, length, law, potential, "length")
         ends = triple(first_point, what), triple(second_point, what)
-        self._check_own(what, *ends[0], *ends[1])
+        self._check_own(what, *ends[0], *ends[1], *vars(along).values())
         spring = Spring(name, self.body(first).index, self.body(second).index, *ends, along)
         self._springs[name] = spring
         return spring

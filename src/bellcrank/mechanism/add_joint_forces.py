@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import new_name, number, try_force, try_law, try_potential
+from bellcrank.mechanism.checks import new_name, number, tried_force, tried_law, tried_potential
 from bellcrank.mechanism.forces import (
     Actuator,
     Armature,
@@ -106,8 +106,7 @@ class JointForceElements:
         if not all(is_zero(x) for x in (linear.stiffness, linear.rest)):
             raise ModelError(f"{what}: a potential takes the place of stiffness and {label}; give one or the other")
         assert potential is not None
-        try_potential(potential, what)
-        return PotentialSpring(potential, linear.damping)
+        return PotentialSpring(tried_potential(potential, what), linear.damping)
 
     @staticmethod
     def _function_force(name: str, what: str, law: Any, sign: float) -> Along:
@@ -119,10 +118,9 @@ class JointForceElements:
                              "lambda at: number")
         if required_arguments(law) == 1:
             return MachineForce(name, law, sign)
-        try_force(law, what)
-        return LawForce(law, sign)
+        return LawForce(tried_force(law, what), sign)
 
-    def add_joint_spring(self, name: str, joint: str | Mapping[str, float], *, stiffness: Number | None = None,
+    def add_joint_spring(self, name: str, joint: str | Mapping[str, Number], *, stiffness: Number | None = None,
                          damping: Number | None = None, rest: Number = 0.0, coordinate: int | str | None = None,
                          potential: Callable[[Number], Number] | None = None) -> JointForce | JointSum:
         """A spring and damper on a joint coordinate, or on a sum of several {joint: factor}: the joint force is
@@ -138,7 +136,7 @@ class JointForceElements:
         along = self._spring_law(name, f"joint spring {name!r}", stiffness, damping, rest, None, potential, "rest")
         return self._add_joint_force(name, joint, along, coordinate)
 
-    def add_joint_force(self, name: str, joint: str | Mapping[str, float], law: Law2 | MachineLaw | Table,
+    def add_joint_force(self, name: str, joint: str | Mapping[str, Number], law: Law2 | MachineLaw | Table,
                         coordinate: int | str | None = None) -> JointForce | JointSum:
         """A force along a joint coordinate or a sum of several [N or N m], written with `bellcrank.math`:
 
@@ -163,9 +161,9 @@ class JointForceElements:
         what = f"joint force {name!r}"
         return self._add_joint_force(name, joint, self._function_force(name, what, law, 1.0), coordinate)
 
-    def add_friction(self, name: str, joint: str | Mapping[str, float], *, coulomb: Number = 0.0, viscous: Number = 0.0,
-                     speed: Number = 1e-3, static: Number | None = None, stribeck: Number = 1e-2,
-                     coordinate: int | str | None = None) -> JointForce | JointSum:
+    def add_friction(self, name: str, joint: str | Mapping[str, Number], *, coulomb: Number = 0.0,
+                     viscous: Number = 0.0, speed: Number = 1e-3, static: Number | None = None,
+                     stribeck: Number = 1e-2, coordinate: int | str | None = None) -> JointForce | JointSum:
         """Friction on a joint coordinate or a sum of several: ``-coulomb tanh(u / speed) - viscous u``, with `static`
         friction above `coulomb` near zero speed if given. `speed` says where dry friction is fully there; the smaller,
         the stiffer the equations. Units: see `bellcrank.mechanism.forces.Friction`.
@@ -186,7 +184,7 @@ class JointForceElements:
             raise ModelError(f"{what}: static {friction.static:g} is less than coulomb {friction.coulomb:g}")
         return self._add_joint_force(name, joint, friction, coordinate)
 
-    def add_limit(self, name: str, joint: str | Mapping[str, float], lower: Number | None = None,
+    def add_limit(self, name: str, joint: str | Mapping[str, Number], lower: Number | None = None,
                   upper: Number | None = None, *, stiffness: Number, damping: Number = 0.0, onset: Number = 1e-3,
                   coordinate: int | str | None = None) -> JointForce | JointSum:
         """Compliant stops of a joint coordinate, or of a sum of several [m or rad]: inside them a spring and damper
@@ -208,7 +206,7 @@ class JointForceElements:
                       number(what, "damping", damping, 0.0), number(what, "onset", onset, 0.0, above=True))
         return self._add_joint_force(name, joint, limit, coordinate)
 
-    def add_servo(self, name: str, joint: str | Mapping[str, float], *, target: Any = 0.0, target_rate: Any = 0.0,
+    def add_servo(self, name: str, joint: str | Mapping[str, Number], *, target: Any = 0.0, target_rate: Any = 0.0,
                   stiffness: Number = 0.0, damping: Number = 0.0, offset: Any = 0.0,
                   limit: Number | tuple[Number, Number] | None = None, coordinate: int | str | None = None
                   ) -> JointForce | JointSum:
@@ -228,10 +226,7 @@ class JointForceElements:
         True
         """
         what = f"servo {name!r}"
-        for label, value in (("target", target), ("target_rate", target_rate), ("offset", offset)):
-            if callable(value):
-                try_law(value, f"{what}: {label}")
-        aims = [x if callable(x) else number(what, label, x)
+        aims = [tried_law(x, f"{what}: {label}") if callable(x) else number(what, label, x)
                 for label, x in (("target", target), ("target_rate", target_rate), ("offset", offset))]
         servo = Servo(number(what, "stiffness", stiffness), number(what, "damping", damping), *aims,
                       *((None, None) if limit is None else _ends(what, limit)))
@@ -290,7 +285,7 @@ class JointForceElements:
         self._armatures[name] = Armature(name, joint, EVERY if ball else self._coordinate(joint, coordinate), value)
         return self._armatures[name]
 
-    def _add_joint_force(self, name: str, joint: str | Mapping[str, float], along: Along,
+    def _add_joint_force(self, name: str, joint: str | Mapping[str, Number], along: Along,
                          coordinate: int | str | None) -> JointForce | JointSum:
         new_name(self._joint_forces, name, "joint force")
         new_name(self._joint_sums, name, "joint force")
@@ -308,7 +303,7 @@ class JointForceElements:
         self._joint_forces[name] = force
         return force
 
-    def _sum_terms(self, what: str, factors: Mapping[str, float]) -> tuple[tuple[str, int, float], ...]:
+    def _sum_terms(self, what: str, factors: Mapping[str, Number]) -> tuple[tuple[str, int, Number], ...]:
         """Joint, coordinate and factor of every part of a sum; a factor of zero has no part in it."""
         terms = []
         for key, factor in factors.items():
@@ -318,14 +313,13 @@ class JointForceElements:
             if key in self._joints or not dot:
                 joint, dot = key, ""
             value = number(what, f"the factor of {key!r}", factor)
-            if not isinstance(value, float):
-                raise ModelError(f"{what}: the factor of {key!r} must be a number, not a parameter")
+            self._check_own(what, value)
             terms.append((joint, self._coordinate(joint, coordinate if dot else None), value))
         if len({(joint, i) for joint, i, _ in terms}) < len(terms):
             raise ModelError(f"{what} names a coordinate twice")
         if not terms:
             raise ModelError(f"{what}: the sum names no joint")
-        terms = [term for term in terms if term[2] != 0.0]
+        terms = [term for term in terms if not is_zero(term[2])]
         if not terms:
             raise ModelError(f"{what}: all factors of the sum are zero; it would do nothing")
         return tuple(terms)

@@ -10,11 +10,12 @@ import numpy as np
 
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.coupling import Law1, Part, share
+from bellcrank.mechanism.parametric_law import ParametricLaw, parametric
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 
 __all__ = ["HUGE", "LAW_ADVICE", "bounded", "coupled_part", "law_or_number", "look", "new_name", "no_parameters",
-           "number", "plain", "triple", "try_force", "try_law", "try_motion", "try_potential"]
+           "number", "plain", "tried_force", "tried_law", "tried_motion", "tried_potential", "triple"]
 
 _Part = TypeVar("_Part")
 
@@ -28,9 +29,7 @@ _PLACES = (0.1, 0.3721)
 _TROUBLE = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError)
 LAW_ADVICE = ("write it with functions of bellcrank.math: abs, minimum, sin, ..., and select_less(a, b, x, y) for "
               "branches; not with `if`, math or numpy")
-_NO_PARAMETERS = ("takes no parameters: write the number itself into it, or use the arguments of force elements "
-                  "(stiffness, damping, target, ...), which may be parameters, or a force law of the whole machine, "
-                  "law(at), which has at.parameter('name')")
+_NO_PARAMETERS = f"uses a parameter and cannot be traced: {LAW_ADVICE}"
 
 
 def new_name(table: dict[str, Any], name: str, what: str) -> None:
@@ -114,13 +113,25 @@ def triple(values: Sequence[Number], what: str, functions: bool = False) -> tupl
             raise ModelError(f"{what}: {entries} is not finite")
         if isinstance(v, float):
             bounded(what, v)
-        if callable(v):
-            try_law(v, what)
-    return entries
+    return tuple(tried_law(v, what) if callable(v) else v for v in entries)
 
 
-def try_motion(what: str, law: Any, n: int = 1) -> None:
-    """A law of time must give numbers that depend on it through differentiable functions; `what` says whose it is."""
+def _parametric(what: str, law: Any, arguments: int, n: int | None = None) -> Any:
+    """The law, which may use parameters; of one that returns `n` numbers (None: a number, not in a sequence)."""
+    made = parametric(law, arguments, what)
+    if isinstance(made, ParametricLaw):
+        several, count = made.expressions.several, len(made.expressions.results)
+        if several != (n is not None) or count != (n or 1):
+            raise ModelError(f"{what} must return {n or 1} value{'s' * ((n or 1) > 1)}, got {count}")
+    return made
+
+
+def tried_motion(what: str, law: Any, n: int = 1) -> Any:
+    """A law of time must give numbers that depend on it through differentiable functions; `what` says whose it is.
+    The law to use is returned."""
+    law = _parametric(what, law, 1, None if n == 1 else n)
+    if isinstance(law, ParametricLaw):
+        return law
 
     def parts(t: Number) -> list[Number]:
         value = law(Jet(t, 1.0, 0.0))
@@ -142,6 +153,7 @@ def try_motion(what: str, law: Any, n: int = 1) -> None:
             raise ModelError(f"{what} {_NO_PARAMETERS}") from None
         raise ModelError(f"{what} does not give numbers ({error}); {LAW_ADVICE}") from None
     _traced(lambda x, _: parts(x), what)
+    return law
 
 
 def law_or_number(what: str, value: Any) -> Any:
@@ -149,8 +161,7 @@ def law_or_number(what: str, value: Any) -> Any:
     if isinstance(value, Scalar):
         return value
     if callable(value):
-        try_motion(f"{what} as a function of time", value)
-        return value
+        return tried_motion(f"{what} as a function of time", value)
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -160,17 +171,24 @@ def law_or_number(what: str, value: Any) -> Any:
     return found
 
 
-def try_force(law: Any, what: str) -> None:
-    """A force law must give a number for a displacement and a rate, and must compile."""
+def tried_force(law: Any, what: str) -> Any:
+    """A force law must give a number for a displacement and a rate, and must compile; the law to use."""
+    law = _parametric(f"{what}: a force law", law, 2)
+    if isinstance(law, ParametricLaw):
+        return law
     _somewhere([partial(law, x, 0.2) for x in _PLACES], f"{what}: a force law", "takes a displacement and its rate, or "
                "the whole machine as its one argument, and returns a number")
     _traced(lambda x, rate: [law(x, rate)], f"{what}: the force law")
+    return law
 
 
-def try_potential(potential: Any, what: str) -> None:
-    """A potential must give a number, and a derivative, for a displacement, and must compile."""
+def tried_potential(potential: Any, what: str) -> Any:
+    """A potential must give a number, and a derivative, for a displacement, and must compile; the potential to use."""
     if not callable(potential):
         raise ModelError(f"{what}: a potential is a function of a displacement, got {potential!r}")
+    potential = _parametric(f"{what}: a potential", potential, 1)
+    if isinstance(potential, ParametricLaw):
+        return potential
 
     def slope(x: Number) -> Number:
         return as_jet(potential(Jet(x, 1.0, 0.0))).rate
@@ -179,11 +197,17 @@ def try_potential(potential: Any, what: str) -> None:
     for function in (potential, slope):
         _somewhere([partial(function, x) for x in _PLACES], f"{what}: a potential", said)
     _traced(lambda x, _: [potential(x), slope(x)], f"{what}: the potential")
+    return potential
 
 
 def coupled_part(what: str, key: str, factor: Any) -> Part:
     """What a coupler makes of a coordinate: a factor, or a function that can be differentiated twice."""
+    if isinstance(factor, Scalar):
+        return factor
     if callable(factor):
+        factor = _parametric(f"{what}: the function of {key!r}", factor, 1)
+        if isinstance(factor, ParametricLaw):
+            return factor
         said = "takes the coordinate and returns a number, written with functions of bellcrank.math"
         for k in range(3):
             _somewhere([partial(_derivative, factor, x, k) for x in _PLACES], f"{what}: the function of {key!r}", said)
@@ -192,7 +216,8 @@ def coupled_part(what: str, key: str, factor: Any) -> Part:
     try:
         value = float(factor)
     except (TypeError, ValueError):
-        raise ModelError(f"{what}: the factor {factor!r} of {key!r} is neither a number nor a function") from None
+        raise ModelError(f"{what}: the factor {factor!r} of {key!r} is neither a number nor a parameter nor a function"
+                         ) from None
     if not abs(value) < float("inf") or value == 0.0:
         raise ModelError(f"{what}: the factor {factor} of {key!r} must be finite and not zero")
     bounded(f"{what}: the factor of {key!r}", value)
@@ -203,11 +228,15 @@ def _derivative(law: Law1, x: float, order: int) -> Number:
     return share(law, x)[order]
 
 
-def try_law(law: Callable[[Number], Number], what: str) -> None:
-    """A function of time must give a number for a time, and must compile."""
+def tried_law(law: Callable[[Number], Number], what: str) -> Any:
+    """A function of time must give a number for a time, and must compile; the function to use."""
+    law = _parametric(f"{what}: a function of time", law, 1)
+    if isinstance(law, ParametricLaw):
+        return law
     _somewhere([partial(law, t) for t in (_ANY_TIME, 0.1234)], f"{what}: a function of time", "must take the time and "
                "return a number")
     _traced(lambda t, _: [law(t)], f"{what}: the function of time")
+    return law
 
 
 class _ParameterError(Exception):

@@ -16,6 +16,7 @@ from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import law_or_number
 from bellcrank.mechanism.constraint_rows import Row, Side, distance, perpendicular, within
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.joints.joint import Array, frame_with_z, unit_vector
 from bellcrank.mechanism.motion import Law
 from bellcrank.scalar.functions import cos
@@ -120,7 +121,7 @@ class PointOnPlane:
 
 
 @dataclass(frozen=True)
-class CosineOf:
+class CosineOf(Element):
     """The cosine of an angle that is a function of time."""
 
     angle: Callable[[Number], Number]

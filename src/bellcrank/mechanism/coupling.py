@@ -13,8 +13,8 @@ __all__ = ["Coupled", "Law1", "Part", "Share", "coupled", "share"]
 
 #: a function of one coordinate, written with `bellcrank.math`
 Law1 = Callable[[Number], Number]
-#: what is coupled of a coordinate: a multiple or a function of it
-Part = float | Law1
+#: what is coupled of a coordinate: a multiple (a number or a parameter) or a function of it
+Part = Number | Law1
 
 
 class Share(NamedTuple):
@@ -31,7 +31,7 @@ def share(part: Part, q: Number) -> Share:
     >>> share(3.0, 0.5), share(lambda q: q**2, 0.5)
     (Share(value=1.5, slope=3.0, curvature=0.0), Share(value=0.25, slope=1.0, curvature=2.0))
     """
-    if isinstance(part, float):
+    if not callable(part):
         return Share(q * part, part, 0.0)
     return Share(*as_jet(part(Jet(q, 1.0, 0.0))))
 

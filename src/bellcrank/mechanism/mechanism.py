@@ -15,12 +15,13 @@ from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
 from bellcrank.mechanism.add_forces import point_needed
 from bellcrank.mechanism.carried_joints import Carrier
-from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, triple, try_motion
+from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, tried_motion, triple
 from bellcrank.mechanism.closing_frames import check_poses, open_poses
 from bellcrank.mechanism.contact.add_contacts import TouchingBodies
 from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.placing import add_deformation, order_modes
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joint_ranges import JointRanges
@@ -178,8 +179,10 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
     def parameter(self, name: str, value: float) -> Number:
         """A number that stays a run-time input of the compiled system, with its default value.
 
-        Use it like a float for masses, inertias, positions, axes, orientations, lengths, pitches, gravity, wrenches and
-        force elements. Hardpoints made of parameters move joints and turn their axes:
+        Use it like a float for masses, inertias, positions, axes, orientations, lengths, pitches, gravity, wrenches,
+        couplers, force elements and stops; in functions of time, of a coordinate, of a displacement and its rate, of
+        events and of traced controllers. Laws of the whole machine, ``law(at)``, have ``at.parameter(name)``.
+        Hardpoints made of parameters move joints and turn their axes:
 
         >>> import numpy as np
         >>> import bellcrank as bc
@@ -205,8 +208,12 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         self.parameters[name] = value
         return self._graph.leaf(("parameter", name))
 
-    def owns(self, value: Number) -> bool:
-        """Whether parameters in `value` were declared here."""
+    def owns(self, value: Any) -> bool:
+        """Whether parameters in `value`, a number or a law, were declared here."""
+        if isinstance(value, Element):
+            return self.owns(tuple(vars(value).values()))
+        if isinstance(value, tuple):
+            return all(map(self.owns, value))
         return not isinstance(value, Scalar) or value.graph is self._graph
 
     def in_design_position(self, body: int) -> bool:
@@ -324,20 +331,22 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         except ModelError as error:
             raise ModelError(f"joint {joint!r}: {error}") from None
 
-    def prescribe(self, joint: str, law: Law | float | Callable[[Number], Sequence[Number]],
+    def prescribe(self, joint: str, law: Law | Number | Callable[[Number], Sequence[Number]],
                   coordinate: int | str | None = None) -> None:
         """Let a joint coordinate follow a law of time, q(t).
 
-        `law` takes the time and returns the coordinate, written with `bellcrank.math` functions; a
-        number holds the coordinate still. Joints with several coordinates need `coordinate` (name or
-        index), or a law that returns them all; quaternion joints always the latter. Rates and
-        accelerations are derived exactly. What q, u and tau say about a prescribed coordinate is
-        ignored; the force that enforces it is in `System.drive_forces`.
+        `law` takes the time and returns the coordinate, written with `bellcrank.math` functions, and
+        may use parameters; a number or a parameter holds the coordinate still. Joints with several
+        coordinates need `coordinate` (name or index), or a law that returns them all; quaternion joints
+        always the latter. Rates and accelerations are derived exactly. What q, u and tau say about a
+        prescribed coordinate is ignored; the force that enforces it is in `System.drive_forces`.
         """
         record = self.joint(joint)
         if joint in self._open:
             raise ModelError(f"joint {joint!r} is open at the start (closed=False) and cannot follow a motion law")
-        self._joints[joint] = replace(record, prescribed=prescribed_by(record, law, coordinate))
+        prescribed = prescribed_by(record, law, coordinate)
+        self._check_own(f"joint {joint!r}: the motion law", prescribed)
+        self._joints[joint] = replace(record, prescribed=prescribed)
 
     def add_frame(self, name: str, body: str | Body, pose: Pose = HERE) -> Frame:
         """Name a place on a body; `System.pose`, `.velocity` and `.jacobian` take it like a body."""
@@ -352,9 +361,9 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
         self._frames[name] = frame
         return frame
 
-    def add_coupler(self, name: str, factors: Mapping[str, float | Law1], offset: float | Law = 0.0) -> Coupler:
+    def add_coupler(self, name: str, factors: Mapping[str, Number | Law1], offset: Number | Law = 0.0) -> Coupler:
         """Couple joint coordinates, as gears, belts and cams do: the sum of factor * coordinate equals `offset`, a
-        number or a function of time (a differential whose third shaft is driven).
+        number or a function of time (a differential whose third shaft is driven). All of them may use parameters.
 
         Keys are joints, or ``joint.coordinate`` for joints with several. Two external gears of ratio 3 on parallel axes
         turn in opposite directions: ``{"pinion": 1.0, "wheel": 3.0}``; an internal gear and a belt keep the direction:
@@ -372,12 +381,9 @@ class Mechanism(ReadyElements, TouchingBodies, JointRanges):
             raise ModelError(f"coupler {name!r} names a coordinate twice")
         if len(terms) < 2:
             raise ModelError(f"coupler {name!r} needs at least two joint coordinates")
-        if isinstance(offset, Scalar):
-            raise ModelError(f"coupler {name!r}: the offset cannot be a parameter")
-        if callable(offset):
-            try_motion(f"coupler {name!r}: the offset as a function of time", offset)
-        else:
-            offset = float(number(f"coupler {name!r}", "offset", offset))
+        offset = tried_motion(f"coupler {name!r}: the offset as a function of time", offset) if callable(offset) \
+            else number(f"coupler {name!r}", "offset", offset)
+        self._check_own(f"coupler {name!r}", *(part for *_, part in terms), offset)
         coupler = Coupler(name, tuple(terms), offset)
         self._couplers[name] = coupler
         return coupler

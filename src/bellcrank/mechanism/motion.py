@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import ModelError
+from bellcrank.mechanism.forces.element import Element
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import Vector
@@ -22,10 +23,10 @@ def STILL(value: Number) -> Number:
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Element):
     """The law of a coordinate that has one value at all times."""
 
-    value: float
+    value: Number
 
     def __call__(self, t: Number) -> Number:
         return self.value
@@ -43,7 +44,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Prescribed:
+class Prescribed(Element):
     """Which speeds of a joint follow laws of time, and the laws.
 
     `laws[i]` drives coordinate i, None leaves it free. Joints whose q are quaternions are prescribed

@@ -40,7 +40,7 @@ class JointSum:
     """
 
     name: str
-    terms: tuple[tuple[str, int, float], ...]  #: joint, coordinate, factor
+    terms: tuple[tuple[str, int, Number], ...]  #: joint, coordinate, factor
     along: Along
 
     @property

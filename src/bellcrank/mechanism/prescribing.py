@@ -6,9 +6,11 @@ import inspect
 from typing import Any
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.checks import bounded, try_motion
+from bellcrank.mechanism.checks import bounded, tried_motion
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
+from bellcrank.mechanism.parametric_law import ParametricLaw
 from bellcrank.mechanism.parts import Connection
+from bellcrank.scalar.graph import Scalar
 
 __all__ = ["prescribed_by"]
 
@@ -26,11 +28,9 @@ def prescribed_by(record: Connection, law: Any, coordinate: int | str | None) ->
         if coordinate is not None:
             raise ModelError(f"{where}: quaternion joints are prescribed whole, by a law that returns all {kind.nq} "
                              "coordinates")
-        made = Prescribed((), law)
-    else:
-        made = Prescribed(_laws(record, law, coordinate))
-    try_motion(f"{where}: the motion law", law, kind.nq if coordinate is None else 1)
-    return made
+        return Prescribed((), tried_motion(f"{where}: the motion law", law, kind.nq))
+    law = tried_motion(f"{where}: the motion law", law, kind.nq if coordinate is None else 1)
+    return Prescribed(_laws(record, law, coordinate))
 
 
 def _takes_an_argument(law: Any) -> bool:
@@ -44,14 +44,14 @@ def _constant(record: Connection, given: Any, coordinate: int | str | None) -> F
     """A number that holds a coordinate still."""
     where, kind = f"joint {record.name!r}", record.joint
     try:
-        value = float(given)
+        value = given if isinstance(given, Scalar) else float(given)
     except (TypeError, ValueError):
-        raise ModelError(f"{where}: a motion law is a number or a function of time, got {type(given).__name__}"
-                         ) from None
+        raise ModelError(f"{where}: a motion law is a number, a parameter or a function of time, got "
+                         f"{type(given).__name__}") from None
     if kind.nq > 1 and coordinate is None:
         raise ModelError(f"{where} has the coordinates {', '.join(kind.coordinate_names())}; say which one the number "
                          "is for, or give a law that returns them all")
-    if not abs(value) < float("inf"):
+    if isinstance(value, float) and not abs(value) < float("inf"):
         raise ModelError(f"{where}: the prescribed value {value} is not finite")
     bounded(f"{where}: the prescribed value", value)
     return Fixed(value)
@@ -64,7 +64,7 @@ def _laws(record: Connection, law: Any, coordinate: int | str | None) -> tuple[L
     if coordinate is None:
         if len(names) == 1:
             return (law,)
-        return tuple(Entry(law, i) for i in range(len(names)))
+        return tuple(law.entry(i) if isinstance(law, ParametricLaw) else Entry(law, i) for i in range(len(names)))
     if isinstance(coordinate, str):
         if coordinate not in names:
             raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")

@@ -248,8 +248,12 @@ class Graph:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as a table: operations are told apart by identity, and a chain of them may be long."""
         rows = tuple((n.op, n.args if n.op is LEAF else tuple(a.index if type(a) is Scalar else a for a in n.args))
-                     for n in self.nodes)
+                     if self._owns(n) else (LEAF, (("of another graph", n.index),)) for n in self.nodes)
         return _graph_of, (rows,)
+
+    def _owns(self, node: Scalar) -> bool:
+        """Whether an operation is one on scalars of this graph: a function that failed may have left others."""
+        return all(type(a) is not Scalar or a.graph is self for a in node.args)
 
 
 def _graph_of(rows: Sequence[tuple[str, tuple[Any, ...]]]) -> Graph:

@@ -78,21 +78,24 @@ def along_joints(states: States, of: str) -> Floats:
     return total
 
 
-def _terms(element: JointForce | JointSum) -> tuple[tuple[str, int, float], ...]:
-    return element.terms if isinstance(element, JointSum) else ((element.joint, element.coordinate, 1.0),)
+def _terms(states: States, element: JointForce | JointSum) -> tuple[tuple[str, int, Any], ...]:
+    if isinstance(element, JointForce):
+        return ((element.joint, element.coordinate, 1.0),)
+    terms: tuple[tuple[str, int, Any], ...] = with_values(states.system.plans, element.terms)
+    return terms
 
 
 def _spread(states: States, element: JointForce | JointSum) -> Floats:
     """What a force along a coordinate, or a sum of some, does to each of them, (..., nu)."""
     out, force = np.zeros(states.u.shape), _along(states, element)
-    for joint, coordinate, factor in _terms(element):
+    for joint, coordinate, factor in _terms(states, element):
         out[..., states.system.model.configuration.starts[joint][1] + coordinate] += factor * force
     return out
 
 
 def _along(states: States, element: JointForce | JointSum) -> Floats:
     """The force of an element on a joint coordinate or a sum of some, (...)."""
-    terms = _terms(element)
+    terms = _terms(states, element)
     x, rate = np.zeros(states.u.shape[:-1]), np.zeros(states.u.shape[:-1])
     for joint, k, factor in terms:
         place, speed = _coordinate(states, joint, k)

@@ -16,7 +16,7 @@ from bellcrank.loops.closer import State, Target
 from bellcrank.loops.tolerances import OPEN
 from bellcrank.simulate.altering import altered, let_go, moved
 from bellcrank.simulate.closing import closing_joints, limited
-from bellcrank.simulate.control import joint_places
+from bellcrank.simulate.control import joint_places, number_now
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.fixed import FixedRun
@@ -140,9 +140,10 @@ class Changing:
             return change, before - now
         q = state.q.copy()
         key = stop.key(self.system)
-        q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = stop.bound
+        bound = stop.at(self.system)
+        q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = bound
         if stop.closes(self.system):
-            self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, (stop.bound,))))
+            self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, (bound,))))
         return Change(state=State(q, state.u, state.t), lock=(key,)), 0.0
 
     def leaving(self, course: Course, stop: Stop) -> Event:
@@ -160,7 +161,7 @@ class Changing:
         """Where what can only push would have to pull."""
         def function(t: Any, q: Any, u: Any) -> float:
             wrench = self.exerted(course, event.closure, float(t), np.array([*q]), np.array([*u]))
-            return float(np.dot(wrench[3:], event.normal))
+            return float(np.dot(wrench[3:], [number_now(self.system, x, event.name) for x in event.normal]))
 
         return replace(event, function=function, active=lambda: event.closure not in self.now.released)
 

@@ -6,7 +6,6 @@ kernel, where it is evaluated in every stage of every step (or at a sample rate,
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,17 +15,16 @@ import numpy as np
 from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats, by_name, flat
 from bellcrank.errors import BellcrankError, ModelError, StateError, hint
+from bellcrank.scalar.borrowed import traced_with_borrowed
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph, Number, Scalar, nearest_first
+from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_rows", "named", "numbers", "wrench_rows"]
-
-#: functions that use parameters are traced in the graph of these, which others may have
-_ONE_AT_A_TIME = threading.RLock()
+__all__ = ["Drive", "Named", "Sampled", "Traced", "drive_of", "force_rows", "named", "number_now", "numbers",
+           "parameter_leaf", "wrench_rows"]
 
 
 class Named(Sequence[Number]):
@@ -123,6 +121,30 @@ def named(system: Machine, what: str, values: Sequence[Number]) -> Named:
     return Named(values, joint_places(system, what == "u"))
 
 
+def parameter_leaf(system: Machine, graph: Graph, what: str) -> Callable[[Any], Number]:
+    """Leaves of a traced function as inputs; parameters of the mechanism go by their names."""
+    known = list(system.model.values)
+
+    def leaf(key: Any) -> Number:
+        if key[0] != "parameter":
+            return graph.leaf(key)
+        if key[1] not in known:
+            raise ModelError(f"{what}: no parameter {key[1]!r} in {system.model.name!r}; it has "
+                             f"{', '.join(known) or 'none'}{hint(key[1], known)}")
+        return graph.leaf(("parameters", known.index(key[1])))
+
+    return leaf
+
+
+def number_now(system: Machine, value: Number, what: str) -> float:
+    """A number, or what an expression of parameters is in a machine of one state."""
+    if not isinstance(value, Scalar):
+        return float(value)
+    graph, values = Graph(), [float(x) for x in system.model.values.values()]
+    inputs = evaluate([value], parameter_leaf(system, graph, what))
+    return float(evaluate(inputs, lambda key: values[key[1]])[0])
+
+
 @dataclass(frozen=True)
 class Drive:
     """A controller with what it acts on: "tau" or "wrench"."""
@@ -182,24 +204,8 @@ class Drive:
     def graph(self, system: Machine) -> list[Number]:
         """The traced result; leaves are (input, index)."""
         graph = Graph()
-        with _ONE_AT_A_TIME:
-            entries = self._traced(system, graph)
-            others = {n.graph for n in nearest_first(entries)} - {graph}
-            if not others:
-                return entries
-            for other in others:  # operations on scalars of two graphs belong to neither
-                mixed = [n.index for n in other.nodes if any(
-                    type(a) is Scalar and a.graph is not other for a in n.args)]
-                other.forget(min(mixed, default=len(other.nodes)))
-            if len(others) > 1:
-                raise ModelError(f"{self.name}: the function uses parameters of several mechanisms; use those of "
-                                 f"{system.model.name!r}")
-            (own,) = others  # that of the parameters: everything is traced in it, and taken out again
-            size = len(own.nodes)
-            try:
-                return evaluate(self._traced(system, own), self._leaf(system, graph))
-            finally:
-                own.forget(size)
+        return traced_with_borrowed(lambda g: self._traced(system, g), graph, parameter_leaf(system, graph, self.name),
+                                    f"{self.name}: the function")[0]
 
     def _traced(self, system: Machine, graph: Graph) -> list[Number]:
         """The function's answer for inputs that are leaves of a graph."""
@@ -214,19 +220,6 @@ class Drive:
         except Exception as error:
             raise ModelError(f"{self.name}: the function cannot be traced ({error}); write it with bellcrank.math and "
                              "select_less, or use Sampled") from error
-
-    def _leaf(self, system: Machine, graph: Graph) -> Callable[[Any], Number]:
-        """Leaves of a traced function as inputs; parameters of the mechanism go by their names."""
-        def leaf(key: Any) -> Number:
-            if key[0] != "parameter":
-                return graph.leaf(key)
-            known = list(system.model.values)
-            if key[1] not in known:
-                raise ModelError(f"{self.name}: no parameter {key[1]!r} in {system.model.name!r}; it has "
-                                 f"{', '.join(known) or 'none'}{hint(key[1], known)}")
-            return graph.leaf(("parameters", known.index(key[1])))
-
-        return leaf
 
     def trouble(self, system: Machine, q: Floats, u: Floats, t: float) -> str:
         """What a traced function says of one state that it does not cover, such as a table that ends there."""
@@ -253,9 +246,17 @@ class Drive:
             del inputs["parameters"]
         return inputs
 
+    def _refuse_parameters(self, answer: Any) -> None:
+        """Parameters have no values in a Python function."""
+        for part in answer.values() if isinstance(answer, Mapping) else [answer]:
+            if any(isinstance(x, Scalar) for x in (part if isinstance(part, (list, tuple)) else [part])):
+                raise ModelError(f"{self.name}: a Python function cannot use parameters as they are; write it with "
+                                 "bellcrank.math and Traced, or read system.parameters")
+
     def call(self, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
         """The Python function's answer for one state (nq,) or a batch (count, nq); shape (count or 1, entries)."""
         answer = self.given.function(t, q, u)  # type: ignore[arg-type]
+        self._refuse_parameters(answer)
         if self.target == "wrench":
             rows = wrench_rows(system, answer, len(np.atleast_2d(q)))
             assert rows is not None

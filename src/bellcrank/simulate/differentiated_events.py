@@ -25,9 +25,9 @@ from bellcrank.scalar.derivative import adjoints
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.closing import unit_speeds
-from bellcrank.simulate.control import named
+from bellcrank.simulate.control import parameter_leaf
 from bellcrank.simulate.differentiated_steps import DifferentiatedSteps, Leaf, Moved
-from bellcrank.simulate.events import Break, Change, Event
+from bellcrank.simulate.events import Break, Change, Event, traced_event
 from bellcrank.simulate.stops import LiftOff, Stop
 
 if TYPE_CHECKING:
@@ -100,11 +100,8 @@ def _time(steps: DifferentiatedSteps, slope: Floats) -> float:
 
 def _function(system: Machine, event: Event) -> Scalar:
     """The function whose zero it is, traced."""
-    graph = Graph()
-    q, u = (named(system, name, [graph.leaf((name, i)) for i in range(size)])
-            for name, size in (("q", system.nq), ("u", system.nu)))
     try:
-        value = event.function(graph.leaf(("t", 0)), q, u)
+        value = traced_event(system, event)
     except BellcrankError:
         raise
     except Exception as error:
@@ -155,13 +152,25 @@ def _acted(steps: DifferentiatedSteps, event: Event, done: Change, y: Floats, t:
     return expressions_at(steps, _action(steps.system, event), y, t)
 
 
+class _WithLeaves:
+    """A machine whose parameters are leaves, as functions that are differentiated by them see it."""
+
+    def __init__(self, system: Machine, graph: Graph) -> None:
+        self._system = system
+        self.parameters = {name: graph.leaf(("parameters", i)) for i, name in enumerate(system.model.values)}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._system, name)
+
+
 def _action(system: Machine, event: Event) -> list[Number]:
     """The state after a function of the user has changed it, traced: q, then u."""
     graph = Graph()
     q, u = (np.array([graph.leaf((name, i)) for i in range(size)], dtype=object)
             for name, size in (("q", system.nq), ("u", system.nu)))
     try:
-        answer = event.action(State(q, u, graph.leaf(("t", 0))), system)  # type: ignore[operator, arg-type]
+        answer = event.action(  # type: ignore[operator]
+            State(q, u, graph.leaf(("t", 0))), _WithLeaves(system, graph))  # type: ignore[arg-type]
     except Exception as error:
         raise ModelError(f"sensitivities: what event {event.name!r} does cannot be traced ({error}); write it with "
                          "bellcrank.math on the entries of the state") from None
@@ -183,8 +192,9 @@ def _thrown(steps: DifferentiatedSteps, stop: Stop, y: Floats, t: float) -> tupl
         powers = [(place, each[stop.coordinate]) for place, each in unit_speeds(system, stop.joint, graph)]
     if float(expressions_at(steps, [speed], y, t)[0][0]) * stop.sign >= 0.0:
         return y, None  # on its way back
+    restitution = evaluate([stop.restitution], parameter_leaf(system, graph, stop.name))[0]
     out = steps.call(f"thrown by {stop.name}", partial(
-        thrown_with_jacobian, speed=speed, powers=powers, restitution=stop.restitution, by=steps.leaves), y, t)
+        thrown_with_jacobian, speed=speed, powers=powers, restitution=restitution, by=steps.leaves), y, t)
     after, rows = y.copy(), np.eye(steps.size, steps.size + len(steps.leaves))
     after[nq:], rows[nq:] = out[:system.nu], out[system.nu:].reshape(system.nu, -1)
     return after, rows

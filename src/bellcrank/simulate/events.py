@@ -12,16 +12,17 @@ from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
+from bellcrank.scalar.borrowed import traced_with_borrowed
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Scalar
-from bellcrank.simulate.control import Named, named, numbers
+from bellcrank.simulate.control import Named, named, number_now, numbers, parameter_leaf
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Arrival", "Break", "Change", "Event", "RunLog", "Watch", "attach", "detach", "enter", "leave", "lock",
-           "unlock"]
+           "traced_event", "unlock"]
 
 
 
@@ -73,8 +74,9 @@ class Event:
 
     `direction` +1: only where it rises through zero, -1: where it falls, 0: both. `action` is "record", "stop", a
     `Change`, or a function ``(state, system) -> State | Change | None`` called at the zero. `q` and `u` can be indexed
-    by number or by joint name; a function written with `bellcrank.math` is traced and costs little, any other is called
-    once for every step.
+    by number or by joint name; parameters of the mechanism may be used, with the values of the system that runs (an
+    action has ``system.parameters``). A function written with `bellcrank.math` is traced and costs little, any other is
+    called once for every step.
 
     >>> lowest = Event(lambda t, q, u: u["hinge"], "turning point", direction=1)
     >>> lowest.action
@@ -177,6 +179,18 @@ def unlock(*names: str) -> Change:
     return Change(unlock=names)
 
 
+def traced_event(system: Machine, e: Event) -> Any:
+    """The function of an event, traced; leaves are (input, index)."""
+    graph, what = Graph(), f"event {e.name!r}"
+
+    def trace(g: Graph) -> list[Any]:
+        q, u = (named(system, name, [g.leaf((name, i)) for i in range(size)])
+                for name, size in (("q", system.nq), ("u", system.nu)))
+        return [e.function(g.leaf(("t", 0)), q, u)]
+
+    return traced_with_borrowed(trace, graph, parameter_leaf(system, graph, what), f"{what}: its function")[0][0]
+
+
 class Watch:
     """Looks for events along steps of one state."""
 
@@ -188,11 +202,8 @@ class Watch:
         self._least = 1e-13 * min(1.0, system.model.tree.length)  #: rounding of angles, or of the machine's lengths
 
     def _trace(self, e: Event) -> Scalar | None:
-        graph = Graph()
-        q = named(self.system, "q", [graph.leaf(("q", i)) for i in range(self.system.nq)])
-        u = named(self.system, "u", [graph.leaf(("u", i)) for i in range(self.system.nu)])
         try:
-            value = e.function(graph.leaf(("t", 0)), q, u)
+            value = traced_event(self.system, e)
         except ModelError:
             raise
         except Exception:  # not written for traced scalars: called state by state
@@ -218,7 +229,7 @@ class Watch:
             for i in range(len(times)):
                 value = e.function(float(times[i]), named(self.system, "q", q[i].tolist()),
                                    named(self.system, "u", u[i].tolist()))
-                out[i, k] = float(value)
+                out[i, k] = number_now(self.system, value, f"event {e.name!r}")
         if np.isnan(out).any():
             bad = int(np.argwhere(np.isnan(out))[0, 1])
             raise StateError(f"event {self.events[bad].name!r}: its function is not a number")

@@ -11,8 +11,9 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import State
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.machine_sizes import speed_sizes
+from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.simulate.closing import closing_joints
-from bellcrank.simulate.control import Named, joint_places
+from bellcrank.simulate.control import Named, joint_places, number_now
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.impulse import impulse
 from bellcrank.system.loop_errors import loop_rows
@@ -32,9 +33,21 @@ class Stop(Event):
 
     joint: str = ""
     coordinate: int = 0
-    bound: float = 0.0
+    bound: Number = 0.0
     sign: float = 1.0
-    restitution: float = 0.0
+    restitution: Number = 0.0
+
+    def at(self, system: Machine) -> float:
+        """Where it is, by the parameters of the machine."""
+        return number_now(system, self.bound, f"joint_limit {self.joint!r}")
+
+    def kept(self, system: Machine) -> float:
+        """Its restitution, by the parameters of the machine."""
+        found = number_now(system, self.restitution, f"joint_limit {self.joint!r}")
+        if not 0.0 <= found <= 1.0:
+            raise ModelError(f"joint_limit {self.joint!r}: restitution must be between 0 and 1, got {found:g} by the "
+                             "values of parameters")
+        return found
 
     def entry(self, system: Machine) -> int:
         """Its place in u."""
@@ -72,9 +85,9 @@ class Stop(Event):
             return Change(state=state)
         if self.closes(system):
             row = loop_rows(system.plans, state.q, state.t)[entry]
-            after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.restitution) * rate)])
+            after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.kept(system)) * rate)])
         else:
-            after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.restitution * rate})
+            after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.kept(system) * rate})
         return Change(state=State(state.q, after.u, state.t))
 
     def impulse(self, before: State, after: State, system: Machine) -> float:
@@ -97,10 +110,11 @@ class Stop(Event):
 
     def gap(self, state: State, system: Machine) -> float:
         """How far a state is from the stop, negative beyond it; zero within rounding."""
-        gap = (self.value(state, system) - self.bound) * self.sign
+        bound = self.at(system)
+        gap = (self.value(state, system) - bound) * self.sign
         joint = system.model.mechanism.joint(self.joint).joint
         size = float(speed_sizes(joint, system.model.tree.length)[self.coordinate])
-        return gap if abs(gap) > _AT * max(size, abs(self.bound)) else 0.0
+        return gap if abs(gap) > _AT * max(size, abs(bound)) else 0.0
 
     def touched(self, state: State, system: Machine) -> bool:
         """Whether a state is at the stop, and not on its way away from it."""
@@ -108,11 +122,12 @@ class Stop(Event):
 
     def check(self, state: State, system: Machine) -> None:
         """Refuse a state beyond the stop."""
+        self.kept(system)
         if self.gap(state, system) < 0.0:
             side = "lower" if self.sign > 0.0 else "upper"
             raise StateError(f"simulate: joint {self.key(system)!r} begins at {self.value(state, system):.9g}, beyond "
-                             f"its {side} stop at {self.bound:.9g} (joint_limit); begin within its range or move the "
-                             "stop")
+                             f"its {side} stop at {self.at(system):.9g} (joint_limit); begin within its range or move "
+                             "the stop")
 
 
 @dataclass(frozen=True)
@@ -131,7 +146,7 @@ class LiftOff(Event):
     """A closure that can only push along a direction would have to pull: it opens."""
 
     closure: str = ""
-    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    normal: tuple[Number, Number, Number] = (0.0, 0.0, 1.0)
     active: Callable[[], bool] = bool
 
     @property
@@ -139,7 +154,7 @@ class LiftOff(Event):
         return self.active()
 
 
-def lift_off(closure: str, normal: Sequence[float] = (0.0, 0.0, 1.0)) -> Event:
+def lift_off(closure: str, normal: Sequence[Number] = (0.0, 0.0, 1.0)) -> Event:
     """Let go of a joint or constraint where the force that it exerts on its child along `normal` (world axes) falls to
     zero: a floor can push a foot, and not hold it. Costs the reactions of one state for every step.
 
@@ -154,13 +169,14 @@ def lift_off(closure: str, normal: Sequence[float] = (0.0, 0.0, 1.0)) -> Event:
     return LiftOff(unknown, f"{closure} lifts off", -1, Change(detach=(closure,)), closure, direction)
 
 
-def joint_limit(joint: str, lower: float | None = None, upper: float | None = None, *, restitution: float = 0.5,
+def joint_limit(joint: str, lower: Number | None = None, upper: Number | None = None, *, restitution: Number = 0.5,
                 coordinate: int = 0) -> list[Event]:
     """Rigid stops of a joint: where it reaches one, an impulse at the joint reverses its speed.
 
     The speed after is `restitution` times the speed before, the other way. When bounces have become shorter than a step
     the joint comes to rest against its stop, which holds it as long as it is pressed against it. Compliant stops are a
-    force element (`Mechanism.add_limit`). Bounds in m or rad. A state beyond a stop is refused.
+    force element (`Mechanism.add_limit`). Bounds in m or rad; they and the restitution may be parameters. A state
+    beyond a stop is refused.
 
     >>> [e.name for e in joint_limit("hinge", upper=1.2)]
     ['hinge at 1.2']
@@ -168,20 +184,23 @@ def joint_limit(joint: str, lower: float | None = None, upper: float | None = No
     if lower is None and upper is None:
         raise ModelError(f"joint_limit {joint!r}: give lower, upper or both")
     for bound in (lower, upper):
-        if bound is not None and not -float("inf") < bound < float("inf"):
+        if isinstance(bound, (int, float)) and not -float("inf") < bound < float("inf"):
             raise ModelError(f"joint_limit {joint!r}: {bound!r} is not a finite number")
-    lower, upper = (None if bound is None else float(bound) for bound in (lower, upper))
-    if lower is not None and upper is not None and lower >= upper:
+    lower, upper = (bound if bound is None or isinstance(bound, Scalar) else float(bound) for bound in (lower, upper))
+    if isinstance(lower, float) and isinstance(upper, float) and lower >= upper:
         raise ModelError(f"joint_limit {joint!r}: lower {lower:g} is not below upper {upper:g}")
-    if not 0.0 <= restitution <= 1.0:
+    if not isinstance(restitution, Scalar) and not 0.0 <= restitution <= 1.0:
         raise ModelError(f"joint_limit {joint!r}: restitution must be between 0 and 1, got {restitution!r}")
 
-    def gap(bound: float, sign: float) -> Callable[[Any, Named, Named], Any]:
+    def gap(bound: Number, sign: float) -> Callable[[Any, Named, Named], Any]:
         def function(t: Any, q: Named, u: Named) -> Any:
             value = q[joint]
             return ((value[coordinate] if isinstance(value, list) else value) - bound) * sign
 
         return function
 
-    return [Stop(gap(b, s), f"{joint} at {b:g}", -1, "record", joint, coordinate, b, s, restitution)
-            for b, s in ((lower, 1.0), (upper, -1.0)) if b is not None]
+    def name(bound: Number, side: str) -> str:
+        return f"{joint} at its {side} stop" if isinstance(bound, Scalar) else f"{joint} at {bound:g}"
+
+    return [Stop(gap(b, s), name(b, side), -1, "record", joint, coordinate, b, s, restitution)
+            for b, s, side in ((lower, 1.0, "lower"), (upper, -1.0, "upper")) if b is not None]

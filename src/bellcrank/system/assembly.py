@@ -20,6 +20,7 @@ from bellcrank.loops.nearest import End, Held, Nearest
 from bellcrank.loops.tolerances import DRIFTED, SAME
 from bellcrank.mechanism.checks import HUGE
 from bellcrank.system.closing_speeds import ClosingSpeeds, closing_speeds, with_closing_speeds
+from bellcrank.system.force_elements import with_values
 from bellcrank.system.held_values import (
     Values,
     batch_axes,
@@ -373,12 +374,23 @@ def _prescribed(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> tup
             continue
         i, j = plans.configuration.starts[plans.tree.joint_names[link]]
         places, rates = [q[..., i + k] for k in range(joint.nq)], [u[..., j + k] for k in range(joint.nu)]
-        there, speeds, _ = law.values(clock if clock.ndim else float(clock), places, rates, rates)
+        there, speeds, _ = with_values(plans, law).values(clock if clock.ndim else float(clock), places, rates, rates)
+        q, u = _as_large(plans, [q, u], [*there, *speeds])
         for k, x in enumerate(there):
             q[..., i + k] = x
         for k, x in enumerate(speeds):
             u[..., j + k] = x
     return q, u
+
+
+def _as_large(plans: LoopPlans, arrays: Sequence[Floats], values: Sequence[npt.ArrayLike]) -> list[Floats]:
+    """Arrays with the leading axes that laws of parameters with many values bring."""
+    lead, more = arrays[0].shape[:-1], [np.shape(x) for x in values]
+    try:
+        wider = np.broadcast_shapes(lead, *more)
+    except ValueError:
+        raise StateError(f"{plans.tree.name!r}: the batch of parameters does not fit the states {lead}") from None
+    return [a if wider == lead else np.broadcast_to(a, (*wider, a.shape[-1])).copy() for a in arrays]
 
 
 def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float, lead: tuple[int, ...] = ()) -> Floats:

@@ -243,7 +243,7 @@ def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> l
         if isinstance(pair, SumForce):
             x: Number = 0.0
             rate: Number = 0.0
-            for link, i, factor in pair.terms:
+            for link, i, factor in with_values(plans, pair.terms):
                 own = plans.loops.coordinate(link, i, q, u, t)
                 x, rate = x + own[0] * factor, rate + own[1] * factor
             out.append((x, rate, with_values(plans, pair.along).at(_times(t)).seen(sight)))

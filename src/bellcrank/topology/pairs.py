@@ -59,7 +59,7 @@ class SumForce(NamedTuple):
     """A force along a sum of coordinates of joints of the tree, each times its factor."""
 
     name: str
-    terms: tuple[tuple[int, int, float], ...]  #: link, coordinate, factor
+    terms: tuple[tuple[int, int, Number], ...]  #: link, coordinate, factor
     along: Along
 
     @property

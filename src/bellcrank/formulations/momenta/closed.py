@@ -190,7 +190,7 @@ def loop_rates(machine: LoopedDirect, rows: Sequence[LoopRow], drive: Field, u: 
     coupled = [r for k, r in enumerate(machine.tree.relations) if first + k in machine.tree.plan.kept]
     for at, relation in enumerate(coupled, len(rows) - len(coupled)):  # couplers come last, whole with their Phi_t
         total = machine.coupler(relation).partial
-        for link, i, part in relation.terms:
+        for link, i, part in machine.bind(relation).terms:
             total = total + u[link][i] * share(part, machine.views[link].q[i]).slope
         out[at] = total
     return out
@@ -258,7 +258,7 @@ def row_pushes(machine: LoopedDirect, sigma: Sequence[Number]) -> Field:
         at += c.rows
     for relation in (r for k, r in enumerate(machine.tree.relations, at) if k in kept):
         factor = next(multiplier)
-        for link, k, part in relation.terms:
+        for link, k, part in machine.bind(relation).terms:
             view = machine.views[link]
             if not view.mask[k]:
                 slopes[link][k] = slopes[link][k] + share(part, view.q[k]).curvature * view.u[k] * factor

@@ -83,7 +83,8 @@ def _lengths(low: float, high: float) -> tuple[float, ...]:
 
 def _fixed(layout: BodyLayout, parts: Parts, force: JointSum, **settings: Any) -> str:
     what = f"joint force {force.name!r}"
-    axes = [(layout.axis(what, joint, i).name, factor) for joint, i, factor in force.terms]
+    factors = floats(f"{what}: a factor", [factor for *_, factor in force.terms])
+    axes = [(layout.axis(what, joint, i).name, f) for (joint, i, _), f in zip(force.terms, factors, strict=True)]
     name = unused(f"{force.name}_sum", parts.tendons)
     parts.tendons[name] = None
     parts.tendon += [f"<fixed{given(name=name, **settings)}>",

@@ -220,6 +220,7 @@ def _couplers(mechanism: Mechanism, layout: BodyLayout, parts: Parts) -> None:
     for coupler in mechanism.couplers:
         what = f"coupler {coupler.name!r}"
         floats(f"{what}: its offset", [coupler.offset])
+        floats(f"{what}: a factor", [factor for *_, factor in coupler.terms if not callable(factor)])
         axes = [(layout.axis(what, joint, i).name, f) for joint, i, f in coupler.terms if isinstance(f, float)]
         if len(axes) < len(coupler.terms):
             parts.equality.append(_bent(layout, coupler))

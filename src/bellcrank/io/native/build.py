@@ -220,10 +220,10 @@ class _Build(FileValues):
         if isinstance(factor, float):
             return factor
         law = self.law(factor, "q")
-        if law.program is None or not law.program.uses("q"):
+        if not law.program.uses("q") and not law.parametric:
             raise ModelError(f"coupler {name!r}: {factor!r} of {key!r} is not a formula of q; write a factor as a "
                              "number, without quotes")
-        return law
+        return law if law.program.uses("q") else law(0.0)
 
     def constraint(self, name: str, part: Any) -> None:
         match part.type:
@@ -294,9 +294,9 @@ class _Build(FileValues):
                     raise ModelError(f"joint force {name!r}: give either law or machine_law")
                 law: Any = self.law(part.law, "x", "rate") if part.machine_law is None else self.machine_law(
                     part.machine_law)
-                self.m.add_joint_force(name, part.joint, law, part.coordinate)
+                self.m.add_joint_force(name, self.on(part.joint), law, part.coordinate)
             case "friction":
-                self.m.add_friction(name, part.joint, coordinate=part.coordinate, **self.optional(
+                self.m.add_friction(name, self.on(part.joint), coordinate=part.coordinate, **self.optional(
                     coulomb=part.coulomb, viscous=part.viscous, speed=part.speed, static=part.static,
                     stribeck=part.stribeck))
             case "servo":
@@ -304,16 +304,16 @@ class _Build(FileValues):
                     raise ModelError(f"servo {name!r}: give both lower and upper, or none")
                 limit = None if part.lower is None else (self.number(part.lower), self.number(part.upper))
                 target, rate, offset = self.timed((part.target, part.target_rate, part.offset))
-                self.m.add_servo(name, part.joint, coordinate=part.coordinate, target=target, target_rate=rate,
+                self.m.add_servo(name, self.on(part.joint), coordinate=part.coordinate, target=target, target_rate=rate,
                                  offset=offset, limit=limit,
                                  **self.optional(stiffness=part.stiffness, damping=part.damping))
             case "limit":
-                self.m.add_limit(name, part.joint, coordinate=part.coordinate, **self.optional(
+                self.m.add_limit(name, self.on(part.joint), coordinate=part.coordinate, **self.optional(
                     lower=part.lower, upper=part.upper, stiffness=part.stiffness, damping=part.damping,
                     onset=part.onset))
             case "spring":
                 potential = None if part.potential is None else self.law(part.potential, "x")
-                self.m.add_joint_spring(name, part.joint, coordinate=part.coordinate, potential=potential,
+                self.m.add_joint_spring(name, self.on(part.joint), coordinate=part.coordinate, potential=potential,
                                         **self.optional(stiffness=part.stiffness, damping=part.damping,
                                                         rest=part.rest))
             case _:

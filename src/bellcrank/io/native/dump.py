@@ -25,6 +25,8 @@ from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
+from bellcrank.mechanism.motion import Fixed
+from bellcrank.mechanism.parametric_law import parametric
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.table import Table
@@ -271,7 +273,8 @@ class _Dump:
         factors = {}
         for joint, coordinate, factor in coupler.terms:
             key = self.key(joint, coordinate, what)
-            factors[key] = factor if isinstance(factor, float) else self.formula(factor, ("q",), what)
+            law = factor if callable(factor) else parametric(Fixed(factor), 1)
+            factors[key] = factor if isinstance(factor, float) else self.formula(law, ("q",), what)
         if is_default(coupler.offset, 0.0):
             return {"factors": factors}
         return {"factors": factors, "offset": self.timed([coupler.offset], f"{what}: offset")[0]}
@@ -335,7 +338,8 @@ class _Dump:
     def on(self, record: Any) -> dict[str, Any]:
         """The joint and, if it has several, the coordinate; or the factors of a sum."""
         if isinstance(record, JointSum):
-            return {"joint": {self.key(j, i, f"joint force {record.name!r}"): f for j, i, f in record.terms}}
+            what = f"joint force {record.name!r}"
+            return {"joint": {self.key(j, i, what): self.number(f, what) for j, i, f in record.terms}}
         kind = self.m.joint(record.joint).joint
         names = kind.coordinate_names() if kind.nq == kind.nu else kind.speed_names
         one = len(names) > 1 and record.coordinate >= 0

@@ -65,6 +65,8 @@ class Reads(Protocol):
 
     def law(self, text: float | str, *arguments: str) -> Formula: ...
 
+    def on(self, joint: Any) -> Any: ...
+
     def machine_law(self, part: Any) -> Any: ...
 
 
@@ -90,7 +92,8 @@ def dump_ready(law: object, on: dict[str, Any], what: str, write: Writes) -> dic
             return made("torsion_bar", inner)
         case Belt():
             (one, first), (two, second) = on.pop("joint").items()
-            return made("belt", inner, pulleys={one: first, two: -second})
+            negative = f"-({second})" if isinstance(second, str) else -second
+            return made("belt", inner, pulleys={one: first, two: negative})
         case CylinderForce(cylinder):
             opening = {} if cylinder.opening is None else {"opening": or_law(cylinder.opening)}
             return made("hydraulic_cylinder", cylinder, **opening)
@@ -216,13 +219,14 @@ def add_ready_joint_force(name: str, part: Any, read: Reads) -> None:
     """What acts on joints."""
     match part.type:
         case "torsion_bar":
-            read.m.add_torsion_bar(name, part.joint, coordinate=part.coordinate, **_numbers(TorsionBar, part, read))
+            read.m.add_torsion_bar(name, read.on(part.joint), coordinate=part.coordinate,
+                                   **_numbers(TorsionBar, part, read))
         case "belt":
-            read.m.add_belt(name, part.pulleys, **_numbers(Belt, part, read))
+            read.m.add_belt(name, read.on(part.pulleys), **_numbers(Belt, part, read))
         case "dc_motor":
-            read.m.add_joint_force(name, part.joint, MotorTorque(_motor(name, part, read)))
+            read.m.add_joint_force(name, read.on(part.joint), MotorTorque(_motor(name, part, read)))
         case "brake":
-            read.m.add_joint_force(name, part.joint, BristleForce(_bristle(name, part, read)), part.coordinate)
+            read.m.add_joint_force(name, read.on(part.joint), BristleForce(_bristle(name, part, read)), part.coordinate)
         case "rolling_resistance":
             read.m.add_rolling_resistance(name, part.joint, load=_or_law(part.load, read),
                                           **_numbers(RollingResistance, part, read))

@@ -44,7 +44,7 @@ class OnJoint(Part):
 class OnJoints(Part):
     """Something on one coordinate of a joint, or on the sum of several, each times a factor."""
 
-    joint: Annotated[Annotated[Name, Tag("number")] | Annotated[dict[Name, Fixed], Tag("mapping")],
+    joint: Annotated[Annotated[Name, Tag("number")] | Annotated[dict[Name, Num], Tag("mapping")],
                      Discriminator(form)] = Field(
         description="a joint, or factors by joint, or by joint.coordinate for joints with several")
     coordinate: Name | None = Field(default=None, description="its name, for joints with several")
@@ -112,7 +112,7 @@ class BeltPart(Part):
     """A belt or chain over two pulleys."""
 
     type: Literal["belt"]
-    pulleys: dict[Name, Fixed] = Field(description="radius [m] by joint; one is negative for a crossed belt")
+    pulleys: dict[Name, Num] = Field(description="radius [m] by joint; one is negative for a crossed belt")
     stiffness: Num
     pretension: Num = 0.0
     damping: Num = 0.0

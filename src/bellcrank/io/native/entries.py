@@ -89,7 +89,7 @@ Num = Annotated[float | str, PlainValidator(_number), WithJsonSchema(_NUMBER_FOR
 Law = Annotated[float | str, PlainValidator(_number), WithJsonSchema(
     {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula"}]})]
 Timed = Annotated[float | str, PlainValidator(_law), WithJsonSchema({"anyOf": [
-    {"type": "number"}, {"type": "string", "description": "a formula of parameters, or of the time t"},
+    {"type": "number"}, {"type": "string", "description": "a formula of parameters and of the time t"},
     {"type": "object", "properties": {"law": {"type": ["string", "number"]}}, "required": ["law"],
      "additionalProperties": False, "description": "a formula of the time that does not name t"}]})]
 Axis = Annotated[str | tuple[float | str, ...], PlainValidator(_axis), WithJsonSchema({"anyOf": [

@@ -43,19 +43,18 @@ class FileValues:
             return value
         if value.startswith("="):
             return self.law(value[1:], "t")
-        program = parse(value, self.names, ("t",), self.tables)
-        if not program.uses("t"):
-            return self.number(value)
-        for name in self.names:
-            if program.uses(name) and name != "t":
-                raise ModelError(f"a law of time cannot use the parameter {name!r}; write its number")
-        return self.law(value, "t")
+        law = self.law(value, "t")
+        return law if law.program.uses("t") else self.number(value)
 
     def law(self, text: float | str, *arguments: str) -> Formula:
-        """A formula of these arguments."""
-        made = Formula(text if isinstance(text, str) else repr(text), arguments, self.tables)
-        assert made.program is not None  # parsed now, so that mistakes show now
-        return made
+        """A formula of these arguments, and of parameters."""
+        text = text if isinstance(text, str) else repr(text)
+        made = Formula(text, arguments, self.tables, self.names, self.values)
+        return made if made.parametric else Formula(text, arguments, self.tables)  # parsed now: mistakes show now
+
+    def on(self, joint: str | dict[str, float | str]) -> str | dict[str, Number]:
+        """A joint, or factors by joint."""
+        return joint if isinstance(joint, str) else {key: self.number(factor) for key, factor in joint.items()}
 
     def machine_law(self, part: MachineLawPart) -> WrittenLaw:
         """A law of what it reads of the machine."""

@@ -281,16 +281,25 @@ class Formula:
     text: str
     arguments: tuple[str, ...]
     tables: tuple[Table, ...] = ()
+    names: tuple[str, ...] = ()  #: of parameters that it may use
+    values: tuple[Number, ...] = ()
 
     @cached_property
     def program(self) -> FormulaProgram:
         """What it does."""
-        return parse(self.text, (), self.arguments, self.tables)
+        return parse(self.text, self.names, self.arguments, self.tables)
+
+    @property
+    def parametric(self) -> bool:
+        """Whether it uses parameters."""
+        first, last = len(self.arguments), len(self.program.inputs)
+        used = (self.program.result, *(a for step in self.program.steps for a in step.args))
+        return any(type(a) is int and first <= a < last for a in used)
 
     def __call__(self, *values: Number) -> Number:
         if len(values) != len(self.arguments):
             raise TypeError(f"a law of {', '.join(self.arguments)} takes {len(self.arguments)} arguments")
-        return run(self.program, values)
+        return run(self.program, (*values, *self.values))
 
 
 # -- writing ------------------------------------------------------------------------------------
@@ -306,14 +315,14 @@ class _Piece(NamedTuple):
 
 
 def written(program: FormulaProgram, arguments: Sequence[str] = ()) -> str:
-    """The text of a program; `parse` gives the same program back."""
+    """The text of a program, whose first inputs are the arguments; `parse` gives the same program back."""
     return _FormulaWriter(program, arguments).text()
 
 
 class _FormulaWriter:
     def __init__(self, program: FormulaProgram, arguments: Sequence[str]) -> None:
         self.program = program
-        self.arguments = frozenset(arguments)
+        self.arguments = tuple(arguments)
         self.uses = [0] * (len(program.inputs) + len(program.steps))
         for step in program.steps:
             for place in step.args:
@@ -321,10 +330,11 @@ class _FormulaWriter:
                     self.uses[place] += 1
         self.definitions: list[str] = []
         self.count = 0
-        self.pieces: list[_Piece] = [_Piece(self.input(name), _ATOM, 0) for name in program.inputs]
+        self.pieces: list[_Piece] = [_Piece(self.input(place, name), _ATOM, 0)
+                                     for place, name in enumerate(program.inputs)]
 
-    def input(self, name: str) -> str:
-        if name in self.arguments or (name not in RESERVED and _WORD.fullmatch(name)):
+    def input(self, place: int, name: str) -> str:
+        if place < len(self.arguments) or (name not in (*RESERVED, *self.arguments) and _WORD.fullmatch(name)):
             return name
         return "`" + name.replace("`", "``") + "`"
 

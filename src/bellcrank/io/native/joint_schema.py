@@ -88,7 +88,7 @@ class CouplerPart(Part):
     """The sum of factor * coordinate equals the offset; a formula of q may stand in place of a factor."""
 
     factors: dict[Name, Law] = Field(description="by joint, or joint.coordinate for joints with several: a factor, or "
-                                                 "a formula of the coordinate q")
+                                                 "a formula of parameters and of the coordinate q")
     offset: Timed = Field(default=0.0, description="what the sum equals: a number, or a formula of t")
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula_steps import MAX_POWER, FormulaBuilder, FormulaProgram, Operand, TooLongError, run
+from bellcrank.mechanism.parametric_law import ParametricLaw
 from bellcrank.mechanism.table import Table
-from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB
+from bellcrank.scalar.graph import ADD, DIV, ENTRY, FLOOR, LOCATE, MUL, NEG, SUB, reachable
 
 __all__ = ["trace", "trace_several"]
 
@@ -28,7 +29,14 @@ def trace(law: Callable[..., Any], names: Sequence[str], what: str) -> FormulaPr
 
 def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, count: int | None
                   ) -> tuple[FormulaProgram, ...]:
-    """The programs of a law that returns `count` values, or one that is not in a sequence (None)."""
+    """The programs of a law that returns `count` values, or one that is not in a sequence (None). Parameters that it
+    uses are inputs after its arguments."""
+    if isinstance(law, ParametricLaw):
+        expressions, n = law.expressions, len(names)
+        if any(node.op in (FLOOR, LOCATE, ENTRY) for node in reachable(expressions.results)):
+            raise ModelError(f"{what}: a law that uses a table and parameters cannot be written as a formula; give a "
+                             "law of the machine, law(at), with at.parameter('name')")
+        return trace_several(lambda *x: expressions(x[:n], x[n:]), (*names, *expressions.names), what, count)
     builder = FormulaBuilder(names)
     try:
         found = law(*(TracedFormula(builder, i) for i in range(len(names))))
@@ -43,7 +51,7 @@ def trace_several(law: Callable[..., Any], names: Sequence[str], what: str, coun
         raise ModelError(f"{what}: the law cannot be written as a formula ({error}); write it with the functions of "
                          "bellcrank.math, without `if`") from None
     for sample in _SAMPLES:
-        _compare(law, programs, sample[:len(names)], what, count is None)
+        _compare(law, programs, (sample * len(names))[:len(names)], what, count is None)
     return programs
 
 

@@ -91,8 +91,9 @@ def _couple(coupler: Coupler, axes: Axes, start: dict[str, tuple[float, ...]]) -
     if len(coupler.terms) != 2:
         raise ModelError(f"coupler {coupler.name!r}: SDF couples two coordinates, this one has {len(coupler.terms)}")
     factors = {(joint, i): part for joint, i, part in coupler.terms if isinstance(part, float)}
-    if len(factors) != 2 or callable(coupler.offset):
-        raise ModelError(f"coupler {coupler.name!r}: SDF couples coordinates by factors only, not by functions")
+    if len(factors) != 2 or not isinstance(coupler.offset, float):
+        raise ModelError(f"coupler {coupler.name!r}: SDF couples coordinates by plain factors only, not by functions "
+                         "or parameters")
     rest = coupler.offset - sum(factor * start[joint][i] for (joint, i), factor in factors.items())
     for follower, leader in ((0, 1), (1, 0)):
         (joint, i), factor = list(factors.items())[follower]

@@ -62,8 +62,8 @@ def mimics_of(mechanism: Mechanism, usable: set[str]) -> dict[str, tuple[str, fl
         if len(coupler.terms) != 2 or not all(joint in usable for joint, _, _ in coupler.terms):
             raise ModelError(f"{what}: URDF couples two revolute or prismatic joints of the tree only")
         (one, _, a), (two, _, b) = coupler.terms
-        if not isinstance(a, float) or not isinstance(b, float) or callable(coupler.offset):
-            raise ModelError(f"{what}: URDF couples joints by factors only, not by functions")
+        if not isinstance(a, float) or not isinstance(b, float) or not isinstance(coupler.offset, float):
+            raise ModelError(f"{what}: URDF couples joints by plain factors only, not by functions or parameters")
         for follower, leader, own, other in ((one, two, a, b), (two, one, b, a)):
             if follower not in found and not leads_to(leader, follower):
                 found[follower] = leader, -other / own, coupler.offset / own + 0.0

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
+from bellcrank.scalar.graph import Scalar
 
 __all__ = ["Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"]
 
@@ -133,6 +134,9 @@ def _half(x: float, y: float, z: float) -> Bounds:
 
 
 def _length(what: str, label: str, value: float) -> float:
+    if isinstance(value, Scalar):
+        raise ModelError(f"{what}: {label} takes a number, not a parameter: where shapes can touch, and within what "
+                         "tolerance, is found when they are made")
     try:
         length = float(value)
     except (TypeError, ValueError):
