@@ -94,7 +94,7 @@ def compare(mechanism: Mechanism, methods: Sequence[str] | None = None, *, state
         error = float(np.abs(found - expected).max()) / scale
         rows.append(_row(system, "udot", "forward_dynamics", (q, u, tau), error))
         if method == "momenta":
-            p = system.momenta(q, u)
+            p = system.momenta(q, u, speeds="tree")
             speeds, _ = system.hamilton(q, p, tau)
             error = float(np.abs(speeds - u)[..., _free(system)].max(initial=0.0))
             if not system.model.tree.looped:

@@ -51,7 +51,7 @@ class RestingForces:
 
     def bias(self, q: Floats) -> Floats:
         """Joint forces that the loads need, at rest."""
-        return self.system.bias(q, self.speeds, wrenches=self.wrenches, t=self.t)
+        return self.system.bias(q, self.speeds, wrenches=self.wrenches, t=self.t, speeds="tree")
 
     def drive(self, q: Floats) -> Floats:
         """Joint forces that act, within the limits of actuators."""

@@ -181,7 +181,7 @@ def _downhill(balance: RestingForces, chart: Chart, g: Floats, largest: float) -
 
     k = balance.stiffness(chart)
     basis = chart.basis(chart.q) * chart.sizes
-    mass = basis.T @ balance.system.mass_matrix(chart.q, t=balance.t) @ basis
+    mass = basis.T @ balance.system.mass_matrix(chart.q, t=balance.t, speeds="tree") @ basis
     values, vectors = eigh(0.5 * (k + k.T), mass)
     scale = float(np.abs(values).max())
     part = vectors.T @ g

@@ -116,7 +116,7 @@ def _modes_of(model: LinearModel, system: System, damped: bool) -> Modes:
     """The modes by a linear model."""
     p, trim = len(model.chart.placed), model.state
     basis = model.shapes
-    whole = system.mass_matrix(trim.q, t=trim.t)
+    whole = system.mass_matrix(trim.q, t=trim.t, speeds="tree")
     mass = basis.T @ whole @ basis
     stiffness, damping = -mass @ model.A[p:, :p] @ model.A[:p, p:], -mass @ model.A[p:, p:]
     _check(system, model, mass, stiffness)
@@ -142,7 +142,7 @@ def _modes_of(model: LinearModel, system: System, damped: bool) -> Modes:
 def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) -> None:
     """Refuse what is no equilibrium: vibrations are about one."""
     force = mass @ model.rate[len(model.chart.placed):]
-    reference = np.abs(model.shapes).T @ np.abs(system.bias(model.state.q, np.zeros(system.nu), t=model.state.t))
+    reference = np.abs(model.shapes).T @ np.abs(system.bias(model.state.q, np.zeros(system.nu), t=model.state.t, speeds="tree"))
     size = float(reference.max(initial=0.0)) + float(np.abs(stiffness).max(initial=0.0))
     worst = float(np.abs(force).max(initial=0.0))
     if worst > 1e-6 * size and worst > 1e-12 * _least(system):

@@ -128,7 +128,7 @@ def _sigma(reset: bool) -> Callable[[System, Floats, Floats], Level]:
     """(q, p)' by Hamilton's equations."""
     def level(system: System, q: Floats, u: Floats) -> Level:
         n = system.nq
-        a, b = q.copy(), system.momenta(q, u)
+        a, b = q.copy(), system.momenta(q, u, speeds="tree")
         call = system.bind("hamilton", a, b, np.zeros(system.nu))
 
         def slope(y: Floats) -> Floats:
@@ -137,7 +137,7 @@ def _sigma(reset: bool) -> Callable[[System, Floats, Floats], Level]:
 
         def after(y: Floats) -> Floats:
             speeds, _ = system.hamilton(y[:n], y[n:])
-            return np.concatenate([y[:n], system.momenta(y[:n], speeds)])
+            return np.concatenate([y[:n], system.momenta(y[:n], speeds, speeds="tree")])
 
         return slope, np.concatenate([q, b]), after if reset else _same
 

@@ -62,7 +62,7 @@ class Equations:
     # -- states ---------------------------------------------------------------------------------
     def pack(self, q: Floats, u: Floats, t: float) -> Floats:
         """States (count, nq + nu) from coordinates and speeds."""
-        second = self.system.momenta(q, u, t=t) if self.momenta else u
+        second = self.system.momenta(q, u, t=t, speeds="tree") if self.momenta else u
         return np.concatenate([q, second], axis=-1)
 
     def unpack(self, y: Floats, t: npt.ArrayLike) -> tuple[Floats, Floats]:

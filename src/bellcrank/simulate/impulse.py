@@ -50,7 +50,7 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
     0.5
     """
     given = dict(speeds or {})
-    matrix = system.mass_matrix(q, t=t)
+    matrix = system.mass_matrix(q, t=t, speeds="tree")
     # changes of speed: those of prescribed joints are none, the loops' rates must vanish afterwards
     tree = system.model.tree
     rows = [loop_jacobian(system.plans, q, t=t)] if tree.looped else []

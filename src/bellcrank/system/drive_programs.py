@@ -36,7 +36,7 @@ def drive_entries(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, actuated
     independent ones."""
     names = plans.model.options.actuated if actuated is None else tuple(actuated)
     if not names:
-        return plans.first(q, t).independent
+        return plans.shown(q, t)
     driven = plans.model.prescribed_mask()
     return tuple(sorted({v for name in names for v in plans.configuration.speed_entries(name) if not driven[v]}))
 

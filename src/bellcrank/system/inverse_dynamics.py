@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
-from bellcrank.errors import AssemblyError, ModelError, SingularError, StateError
+from bellcrank.errors import AssemblyError, ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
@@ -24,6 +24,7 @@ from bellcrank.system.loop_errors import (
     loop_error,
     loop_jacobian,
     loop_rate_error,
+    loop_rows,
 )
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.named_forces import given_forces
@@ -129,12 +130,11 @@ def _by_groups(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.A
 def _careful_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike,
                      drives: tuple[int, ...], scale: Floats, wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
     """B tau = what the motion needs, modulo the loops, by singular values or sparse factors; `scale`: of the forces."""
-    driven = plans.model.prescribed_mask()
     needed = tree_forces(plans, q, u, udot, wrenches, t)
     check_motion(plans, q, u, udot, t)
     out = np.zeros(needed.shape)
-    free = np.flatnonzero(~driven)
-    if plans.tree.nu > _LARGE:
+    free = np.array(plans.tree.free_speeds())
+    if plans.tree.nu > _LARGE and not plans.tree.loop_speeds()[list(drives)].any():
         _sparse_drives(plans, q, t, needed, list(drives), scale, out)
     else:
         _dense_drives(plans, q, t, needed, list(drives), scale, free, out)
@@ -203,9 +203,12 @@ def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: 
                   scale: Floats, free: npt.NDArray[np.int64], out: Floats) -> None:
     jacobian = loop_jacobian(plans, q, t=t)[..., free]
     _, basis, kept = null_space(jacobian, plans.loops.row_sizes, plans.tree.speed_sizes[free])
-    place = {v: i for i, v in enumerate(free.tolist())}
     rows = np.swapaxes(basis, -1, -2)  # N^T, zero rows where it is padded
-    drive = rows[..., [place[v] for v in drives]] * scale
+    every = np.zeros((*rows.shape[:-1], plans.tree.nu))
+    every[..., free] = rows
+    if plans.tree.loop_speeds()[drives].any():
+        every = every + every @ np.swapaxes(loop_rows(plans, q, t), -1, -2)
+    drive = every[..., drives] * scale
     u, s, vt = np.linalg.svd(drive, full_matrices=False)
     good = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
     freedom = (~kept).sum(axis=-1)
@@ -283,7 +286,11 @@ def consistent_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
     motions = _virtual_motions(plans, place, t)
     if motions is not None:
         return _quick_acceleration(plans, place, speeds, wanted, held & ~driven, motions, t)
-    return _careful_acceleration(plans, place, speeds, wanted, np.flatnonzero(~held), t)
+    if plans.tree.loop_speeds()[held].any():
+        raise NotYetError(f"consistent_acceleration: {plans.tree.name!r} is too large to give accelerations of joints at "
+                          "which loops are cut; give those of others")
+    found = _careful_acceleration(plans, place, speeds, wanted, np.flatnonzero(~(held | plans.tree.loop_speeds())), t)
+    return plans.kernels.run("joint_accelerations", {"q": place, "u": speeds, "udot": found}, None, t)
 
 
 def _careful_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, free: npt.NDArray[np.int64],

@@ -27,6 +27,8 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.plan import LoopPlan, make_plan
 from bellcrank.loops.tolerances import CLOSED, OPEN, RANK_DAMPED, WARNED
 from bellcrank.system.kernels import NO_DOORS, DoorPair, DoorTable
+from bellcrank.system.loop_errors import loop_rows
+from bellcrank.system.usual_cut import usual_plans
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -309,28 +311,41 @@ class LoopPlans:
         return self._finished(plan, reference.floors)
 
     def shown(self, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, ...]:
-        """Independent speeds as users see them: those asked for, if they determine the motion in general, completed by
-        those of the plan to try first, which solves loop by loop and may have others."""
+        """Independent speeds as users see them, which do not depend on where loops are cut: those asked for, completed
+        by those of the machine cut as usual. The plan to try first solves loop by loop, and may have others."""
         plan = self.first(q, t)
-        asked = set(np.flatnonzero(self._asked).tolist())
-        if plan.slipping or asked <= set(plan.independent) or set(plan.independent) <= asked:
+        asked = np.flatnonzero(self._asked).tolist()
+        usual = not self.model.options.chosen and self._make_plan is make_plan
+        if plan.slipping or usual or set(plan.independent) <= set(asked):
             return plan.independent
         if self.model.batched:
             return self.plain.shown(self.reference().q, t)
         with self._lock:
             if plan.key not in self._shown:
-                self._shown[plan.key] = self._completed(plan, sorted(asked))
+                self._shown[plan.key] = self._completed(plan, asked)
             return self._shown[plan.key]
+
+    def _usual(self) -> Sequence[int]:
+        """The independent speeds of the machine cut as usual."""
+        other = usual_plans(self, alike=False) or self
+        try:
+            found = other.reference()
+        except AssemblyError:
+            return ()
+        return make_plan(other.loops, found.q, 0.0, other._preferred).independent
 
     def _completed(self, plan: LoopPlan, asked: Sequence[int]) -> tuple[int, ...]:
         """As many of the speeds asked for as determine different motions at the reference, and others of a plan."""
         reference, free = self.any_reference(), self.tree.free_speeds()
         jacobian = self.loops.dense(self.loops.linearized(reference.q, 0.0)[1])[:, free]
         _, basis, kept = null_space(jacobian, self.loops.row_sizes, self.tree.speed_sizes[free])
-        rows = basis[:, ~kept]
-        motions = dict(zip(free, rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300), strict=True))
+        rows = np.zeros((self.tree.nu, int((~kept).sum())))
+        rows[free] = basis[:, ~kept]
+        if self.tree.loop_joints:
+            rows += loop_rows(self, reference.q) @ rows
+        motions = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
         chosen: list[int] = []
-        for v in (*asked, *plan.independent):
+        for v in (*asked, *self._usual(), *plan.independent):
             some = np.array([motions[w] for w in (*chosen, v)])
             if v not in chosen and len(some) <= some.shape[1] and \
                     np.linalg.svd(some, compute_uv=False)[-1] > _DETERMINES:
@@ -379,9 +394,8 @@ class LoopPlans:
         """Speeds that the user wants independent."""
         out = np.zeros(self.tree.nu, dtype=bool)
         for joint in self.model.options.independent:
-            if self.configuration.split(joint)[0] not in self.tree.cut_names:
-                out[self.configuration.speed_entries(joint)] = True
-        return out & ~self.model.bound_mask()
+            out[self.configuration.speed_entries(joint)] = True
+        return out & ~self.model.prescribed_mask()
 
     def _grasped(self) -> list[int]:
         """Speeds of free bodies that joints hold which may open. A grip determines them wherever it closes, so that one

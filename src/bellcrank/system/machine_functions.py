@@ -21,6 +21,7 @@ from bellcrank.system import (
     inverse_dynamics,
     loop_errors,
     reactions,
+    reduced,
     regression,
     tree_dynamics,
     variants,
@@ -117,21 +118,46 @@ class Machine(MachineCoordinates):
         """All joint forces: tau where the motion is free, the enforcing force where it is prescribed. O(n)."""
         return inverse_dynamics.drive_forces(self.plans, q, u, tau, wrenches=wrenches, t=t)
 
+    @property
+    def independent_speeds(self) -> tuple[str, ...]:
+        """Names of the speeds to which `mass_matrix`, `bias`, `momenta` and `jacobian` refer: of a tree all of them,
+        with loops the independent ones, those of ``compile(independent=...)`` or chosen by the library."""
+        if not self.model.tree.looped:
+            return self.speed_names
+        names = self.speed_names
+        return tuple(names[v] for v in self.plans.shown(self.plans.any_reference().q, 0.0))
+
     @of_position("mass_matrix")
-    def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
-        """Joint-space mass matrix, shape (..., nu, nu); with loops that of the spanning tree. Cost: O(n * depth)."""
-        return tree_dynamics.mass_matrix(self.kernels, q, t)
+    def mass_matrix(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START, speeds: str = "independent") -> Floats:
+        """Mass matrix, shape (..., d, d), of the d `independent_speeds`. Cost: O(n * depth).
+
+        ``speeds="tree"``: of all joints that carry a link, shape (..., nu, nu), as if the loops were open; entries of
+        joints at which the library cuts loops are zero.
+        """
+        whole = tree_dynamics.mass_matrix(self.kernels, q, t)
+        motions = reduced.motions_for(self.plans, q, t, speeds)
+        return whole if motions is None else np.asarray(np.swapaxes(motions, -1, -2) @ whole @ motions)
 
     @of_motion("bias")
-    def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
-             ) -> Floats:
-        """Joint forces at zero acceleration: velocity, gravity and external terms. Cost: O(n)."""
-        return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t)
+    def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START,
+             speeds: str = "independent") -> Floats:
+        """Forces at the `independent_speeds` for accelerations of zero there, shape (..., d): velocity, gravity,
+        external wrenches and elements between bodies; not elements along joints. Cost: O(n).
+
+        ``speeds="tree"``: of all joints that carry a link, (..., nu), at zero acceleration of all of them.
+        """
+        if reduced.motions_for(self.plans, q, t, speeds) is None:
+            return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t)
+        return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t).bias
 
     @of_motion("momenta")
-    def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
-        """Canonical momenta p conjugate to the speeds u, p = M u plus prescribed parts. Cost: O(n)."""
-        return self.kernels.run("momenta", {"q": q, "u": u}, None, t)
+    def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START, speeds: str = "independent"
+                ) -> Floats:
+        """Canonical momenta p conjugate to the `independent_speeds`, shape (..., d): p = M u plus prescribed parts.
+        Cost: O(n). ``speeds="tree"``: of all joints that carry a link, (..., nu), which `hamilton` takes."""
+        whole = self.kernels.run("momenta", {"q": q, "u": u}, None, t)
+        motions = reduced.motions_for(self.plans, q, t, speeds)
+        return whole if motions is None else np.asarray((np.swapaxes(motions, -1, -2) @ whole[..., None])[..., 0])
 
     @of_arrays
     def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
@@ -234,14 +260,20 @@ class Machine(MachineCoordinates):
 
     @of_position("jacobian", body=True)
     def jacobian(self, q: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
-                 t: npt.ArrayLike = START) -> Floats:
-        """J with ``velocity = J u`` (free speeds), shape (..., 6, nu). Cost: O(n)."""
-        return body_kinematics.jacobian(self.kernels, q, body, point, t)
+                 t: npt.ArrayLike = START, speeds: str = "independent") -> Floats:
+        """J with ``velocity = J v`` for the `independent_speeds` v, shape (..., 6, d). Cost: O(n).
+
+        ``speeds="tree"``: for the speeds of all joints that carry a link, shape (..., 6, nu), as if the loops were open.
+        """
+        whole = body_kinematics.jacobian(self.kernels, q, body, point, t)
+        motions = reduced.motions_for(self.plans, q, t, speeds)
+        return whole if motions is None else np.asarray(whole @ motions)
 
     @of_motion("jacobian_rate", body=True)
     def jacobian_rate(self, q: npt.ArrayLike, u: npt.ArrayLike, body: str, point: npt.ArrayLike = _ORIGIN, *,
                       t: npt.ArrayLike = START) -> Floats:
-        """dJ/dt with ``acceleration = J udot + dJ/dt u``, shape (..., 6, nu). Cost: O(n)."""
+        """dJ/dt with ``acceleration = J udot + dJ/dt u`` for the J of ``jacobian(..., speeds="tree")``, shape
+        (..., 6, nu). Cost: O(n)."""
         return body_kinematics.jacobian_rate(self.kernels, q, u, body, point, t)
 
     @of_position("center_of_mass")

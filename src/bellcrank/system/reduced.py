@@ -18,19 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
-from bellcrank.errors import SingularError
+from bellcrank.errors import ModelError, SingularError
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import MOVED
 from bellcrank.system import body_kinematics
 from bellcrank.system.drive_programs import allowed_motions
-from bellcrank.system.loop_errors import loop_jacobian
+from bellcrank.system.loop_errors import loop_jacobian, loop_rows
 from bellcrank.system.tree_dynamics import bias, mass_matrix
 
 if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["ReducedModel", "reduced"]
+__all__ = ["ReducedModel", "independent_motions", "motions_for", "reduced"]
 
 #: nor are those so many times as fast as the independent speeds that they follow from
 _FAST = 1e7
@@ -99,18 +99,55 @@ def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: W
                         (turned @ (force + (whole @ free[..., None])[..., 0])[..., None])[..., 0], plans, q, t)
 
 
+def motions_for(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, speeds: str) -> Floats | None:
+    """N of `independent_motions` where functions of machines with loops refer to independent speeds; None for those of
+    the tree."""
+    if speeds not in ("independent", "tree"):
+        raise ModelError(f"speeds is 'independent' or 'tree', got {speeds!r}")
+    return independent_motions(plans, q, t) if plans.tree.looped and speeds == "independent" else None
+
+
+def independent_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
+    """N (..., nu, d) with u = N v for the independent speeds v of `LoopPlans.shown`, but for what laws of time cause."""
+    place = flat("q", q, plans.tree.nq, "the coordinates")
+    return _motions(plans, place, np.zeros(plans.tree.nu), plans.shown(place, t), t)[0]
+
+
 def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t: npt.ArrayLike
              ) -> tuple[Floats, Floats]:
     """N, and the accelerations at rest of the independent speeds."""
-    tree = plans.tree
-    quick = allowed_motions(plans, q, u, t) if tree.looped else None
-    if quick is not None and entries == plans.first(q, t).independent:
-        return quick
+    if not plans.tree.looped:
+        return _of_tree(plans, q, u, entries, t)
+    own = plans.first(q, t).independent if plans.tree.loop_speeds()[list(entries)].any() else entries
+    quick = allowed_motions(plans, q, u, t)
+    own = plans.first(q, t).independent if quick is not None else own
+    motions, drift = _of_constraints(plans, q, u, own, t) if quick is None else quick
+    if own != entries:
+        turned = motions[..., list(entries), :]
+        sizes = plans.tree.speed_sizes
+        shares = turned * sizes[list(own)] / sizes[list(entries)][:, None]
+        if len(own) != len(entries) or (np.linalg.cond(shares) > _FAST).any():
+            raise _dead_point(plans, entries)
+        motions = motions @ np.linalg.inv(turned)
+        motions[..., list(entries), :] = np.eye(len(entries))
+        drift = drift - (motions @ drift[..., list(entries), None])[..., 0]
+        drift[..., list(entries)] = 0.0
+    return motions, drift
+
+
+def _of_tree(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t: npt.ArrayLike
+             ) -> tuple[Floats, Floats]:
     drift = np.where(plans.model.prescribed_mask(), plans.kernels.run("prescribed", {"q": q, "u": u}, None, t), 0.0)
-    motions = np.zeros((*q.shape[:-1], tree.nu, len(entries)))
+    motions = np.zeros((*q.shape[:-1], plans.tree.nu, len(entries)))
     motions[..., list(entries), np.arange(len(entries))] = 1.0
-    if not tree.looped:
-        return motions, drift
+    return motions, drift
+
+
+def _of_constraints(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t: npt.ArrayLike
+                    ) -> tuple[Floats, Floats]:
+    """The same for independent speeds of links, by singular values."""
+    tree = plans.tree
+    motions, drift = _of_tree(plans, q, u, entries, t)
     rest = [i for i in tree.free_speeds() if i not in set(entries)]
     matrix = loop_jacobian(plans, q, t=t)
     solve = null_space(matrix[..., rest], plans.loops.row_sizes, tree.speed_sizes[rest])[0]
@@ -118,6 +155,9 @@ def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t
     _check_motions(plans, matrix, motions, entries)
     drift = np.broadcast_to(drift, (*np.broadcast_shapes(drift.shape[:-1], q.shape[:-1]), tree.nu)).copy()
     drift[..., rest] += (solve @ plans.loops.gamma(q, u, t)[..., None])[..., 0]
+    if tree.loop_joints:
+        motions = motions + loop_rows(plans, q, t) @ motions
+        drift = plans.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": drift}, None, t)
     return motions, drift
 
 
@@ -130,8 +170,11 @@ def _check_motions(plans: LoopPlans, matrix: Floats, motions: Floats, entries: t
     dead = np.asarray((fast > _FAST) | (left > MOVED) | ~np.isfinite(fast))
     if not dead.any():
         return
-    index = tuple(int(i) for i in np.argwhere(dead)[0])
+    raise _dead_point(plans, entries, tuple(int(i) for i in np.argwhere(dead)[0]))
+
+
+def _dead_point(plans: LoopPlans, entries: tuple[int, ...], index: tuple[int, ...] = ()) -> SingularError:
     names = ", ".join(plans.configuration.speed_names[i] for i in entries)
-    raise SingularError(f"reduced: {plans.tree.name!r} is at a dead point for the speeds {names}"
+    return SingularError(f"reduced: {plans.tree.name!r} is at a dead point for the speeds {names}"
                         f"{f' at batch index {index}' if index else ''}, which do not determine its motion there; ask "
                         "for such states one by one, or compile with other independent=")

@@ -242,6 +242,8 @@ def method_doors(plans: LoopPlans) -> DoorTable:
         return DoorTable(make)
 
     def make(name: str) -> DoorPair | DoorTable:
+        if tree.looped and name in _OF_INDEPENDENT:
+            return NO_DOORS
         if name in AT_BODY:
             return of_body(name)
         if name == "forward_dynamics":
@@ -258,6 +260,8 @@ def method_doors(plans: LoopPlans) -> DoorTable:
     return DoorTable(make)
 
 
+#: functions of independent speeds where there are loops
+_OF_INDEPENDENT = frozenset(("bias", "jacobian", "mass_matrix", "momenta"))
 _ONE_POSE = ((9, (3,), (1,)), (0, (3, 3), (3, 1)))  # position and rotation among twelve entries
 
 

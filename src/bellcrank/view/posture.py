@@ -162,7 +162,7 @@ class Posture:
                 break
             before, gap = self.q.copy(), goal - self._where(body, at)
             gap *= min(1.0, 0.3 * self.length / left)
-            step = self._pulled(self.system.jacobian(self.q, body, at, t=self.t)[3:], gap)
+            step = self._pulled(self.system.jacobian(self.q, body, at, t=self.t, speeds="tree")[3:], gap)
             if not self._closed(self.system.integrate(self.q, step)):
                 break
             now = self._away(body, at, goal)
