@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import bellcrank as bc
+import whole_states
 from bellcrank.mechanism.fingerprint import fingerprint
 from bellcrank.system.forward_dynamics import run_by_plan
 
@@ -55,7 +56,7 @@ def conditioning(system: bc.System, q: np.ndarray) -> float:
     rows = bc.analyze.loop_jacobian(system, q)
     sizes = np.linalg.svd(rows, compute_uv=False) if len(rows) else np.ones(1)
     counting = sizes[sizes > 1e-9 * sizes.max()]
-    return float(counting.max() / counting.min() * np.linalg.cond(system.mass_matrix(q)))
+    return float(counting.max() / counting.min() * np.linalg.cond(whole_states.tree_matrix(system, q)))
 
 
 _known: dict[tuple[str, int], tuple[np.ndarray, ...]] = {}
