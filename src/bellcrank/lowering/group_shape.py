@@ -61,6 +61,8 @@ class JointShape(NamedTuple):
     """A loop joint of a group."""
 
     kind: tuple[object, ...]
+    first: int  #: members, -1 for the reference
+    second: int
     first_path: tuple[int, ...]  #: members from the common ancestor, which is left out, to the end
     second_path: tuple[int, ...]
 
@@ -227,7 +229,7 @@ def closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
 def joint_shape(tree: Tree, c: Closure, bodies: dict[int, int]) -> JointShape:
     """A loop joint by local numbers."""
     left, right = (tuple(bodies[link] for link in reversed(path)) for path in paths_between(tree, c.first, c.second))
-    return JointShape(c.kind.kind(), left, right)
+    return JointShape(c.kind.kind(), bodies[c.first], bodies[c.second], left, right)
 
 
 def row_places(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]
