@@ -26,8 +26,8 @@ __all__ = ["guess_with_links", "with_links"]
 
 def with_links(system: System, *given: Any) -> System | None:
     """The machine in which joints or coordinates that are given by name, as mappings or sequences, those along which
-    forces (..., nu) act, and those that are locked have links; None if they have, or if loops of the machine were opened or bodies taken out of it since it was
-    compiled. Cost: that of `compile`, once for each set of joints."""
+    forces (..., nu) act, and those that are locked have links; None if they have, or if loops of the machine were
+    opened or bodies taken out of it since it was compiled. Cost: that of `compile`, once for each set of joints."""
     model = system.model
     keys = [key for names in given if isinstance(names, (Mapping, Sequence, Set)) and not isinstance(names, str)
             for key in names if isinstance(key, str)]
