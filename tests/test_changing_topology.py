@@ -372,7 +372,8 @@ def test_momenta() -> None:
 
 
 @pytest.mark.parametrize("forces", [
-    {"wrenches": {"lower": [0.3, 0, 0, 0, 1.0, 2.0]}}, {"tau": {"shoulder": 0.5, "elbow": -1.0}}, {"closing": "velocity"},
+    {"wrenches": {"lower": [0.3, 0, 0, 0, 1.0, 2.0]}}, {"tau": {"shoulder": 0.5, "elbow": -1.0}},
+    {"closing": "velocity"},
     {"control": bc.Traced(lambda t, q, u: {"elbow": -2.0 * u["elbow"] + bc.math.sin(9.0 * t)})}],
     ids=lambda x: next(iter(x)))
 def test_arms_by_themselves_feel_all_forces(forces: dict[str, Any]) -> None:
