@@ -68,10 +68,10 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
     scale = [size * x for size, x in zip(sizes, first.movable(), strict=True)]
     whole = _Solver(rows.factors, scale, rows.sizes)
     solve = whole if rows.on_positions is rows.factors else _Solver(rows.on_positions, scale, rows.sizes)
-    step = first.with_loop_joints("displacements", _unless_closed(rows, solve))
+    step = _with_loop_joints(first, _unless_closed(rows, solve))
     second = first.again({"q": first.displaced(step)})
     rows = _conditions(second)
-    last = second.with_loop_joints("displacements", _unless_closed(rows, solve))
+    last = _with_loop_joints(second, _unless_closed(rows, solve))
     q, u = second.displaced(last), second.speeds()
     open_ = [c + x for c, x in zip(rows.values, _times(rows.on_positions, last), strict=True)]
     rates = rows.rates(u)
@@ -92,6 +92,16 @@ def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
     """Newton's step, none where nothing but rounding is open."""
     size = largest_share(rows.values, rows.sizes)
     return [select_less(size, EXACT, 0.0, x) for x in solve.smallest([-c for c in rows.values])]
+
+
+def _with_loop_joints(machine: LoopedDirect, step: list[Number]) -> list[Number]:
+    """Changes of the speeds of links with those of loop joints, none of which is moved by mere rounding."""
+    own = [v for joint in machine.tree.loop_joints for v in range(machine.tree.nu)[joint.u]]
+    moved = machine.with_loop_joints("displacements", list(step))
+    size = largest_share([moved[v] for v in own], machine.tree.speed_sizes[own].tolist())
+    for v in own:
+        moved[v] = select_less(size, EXACT, 0.0, moved[v])
+    return moved
 
 
 @dataclass(frozen=True)
