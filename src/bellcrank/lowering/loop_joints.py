@@ -55,6 +55,20 @@ class LoopJointView:
         """(1), without what the changes of the links' coordinates on both paths add, which (2) tells."""
         if self.open:
             return self._still()
+        turn, shift = self._misplaced(first, second)
+        x, y, z = turn
+        angles = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
+        return self._shares(Motion(angles, shift))
+
+    def turned(self, first: Path, second: Path) -> Number:
+        """4 sin(angle / 2)^2 of the turn in (1), which is of first order no more where that is large."""
+        if self.open:
+            return 0.0
+        x, y, z = self._misplaced(first, second)[0]
+        return 3.0 - (x.x + y.y + z.z)
+
+    def _misplaced(self, first: Path, second: Path) -> tuple[tuple[Vector, Vector, Vector], Vector]:
+        """Where the child's frame is, seen from where the coordinates put it: columns of the rotation, the origin."""
         axes, origin = _place(first)
         for t in self.joint.transforms:
             axes, origin = t.turned(axes), origin + axes.apply(t.translation)
@@ -62,8 +76,7 @@ class LoopJointView:
         end = end + there.apply(self.frame.translation)
         there = self.frame.turned(there)
         x, y, z = (axes.inverse(there.apply(v)) for v in _PLAIN.rows)
-        turn = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
-        return self._shares(Motion(turn, axes.inverse(end - origin)))
+        return (x, y, z), axes.inverse(end - origin)
 
     def moves(self, first: Path, second: Path) -> tuple[Number, ...]:
         """Changes of the coordinates, as speeds, that follow from changes of those of the links."""
