@@ -10,7 +10,8 @@ power is one on column k and none on the others. With e the nearest common ances
 
 where A and B are the links, X carries motions to the child's frame, and c_B, c_J are what angular velocities and speeds
 add: no type of joint is asked for anything that it does not know as a joint of the tree. (1) is of first order: exact
-in what remains after each correction. Cost: linear in the number of links around the loop.
+in what remains after each correction. Cost: linear in the number of links around the loop. A joint that is released
+stands still: the motion of its links is not one of its coordinates alone.
 """
 
 from __future__ import annotations
@@ -47,10 +48,27 @@ class LoopJointView:
 
     joint: Link
     frame: Transform
+    open: bool  #: it is released and stands still
     forced: bool = False  #: whether forces along it are part of the machine
 
     def displacements(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(1), without what the changes of the links' coordinates on both paths add, which (2) tells."""
+        if self.open:
+            return self._still()
+        turn, shift = self._misplaced(first, second)
+        x, y, z = turn
+        angles = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
+        return self._shares(Motion(angles, shift))
+
+    def turned(self, first: Path, second: Path) -> Number:
+        """4 sin(angle / 2)^2 of the turn in (1), which is of first order no more where that is large."""
+        if self.open:
+            return 0.0
+        x, y, z = self._misplaced(first, second)[0]
+        return 3.0 - (x.x + y.y + z.z)
+
+    def _misplaced(self, first: Path, second: Path) -> tuple[tuple[Vector, Vector, Vector], Vector]:
+        """Where the child's frame is, seen from where the coordinates put it: columns of the rotation, the origin."""
         axes, origin = _place(first)
         for t in self.joint.transforms:
             axes, origin = t.turned(axes), origin + axes.apply(t.translation)
@@ -58,8 +76,7 @@ class LoopJointView:
         end = end + there.apply(self.frame.translation)
         there = self.frame.turned(there)
         x, y, z = (axes.inverse(there.apply(v)) for v in _PLAIN.rows)
-        turn = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
-        return self._shares(Motion(turn, axes.inverse(end - origin)))
+        return (x, y, z), axes.inverse(end - origin)
 
     def moves(self, first: Path, second: Path) -> tuple[Number, ...]:
         """Changes of the coordinates, as speeds, that follow from changes of those of the links."""
@@ -71,6 +88,8 @@ class LoopJointView:
 
     def speeds(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(2); linear in the numbers along both paths."""
+        if self.open:
+            return self._still()
         own = _twist(first)
         for t in self.joint.transforms:
             own = t.velocity(own)
@@ -82,6 +101,8 @@ class LoopJointView:
 
     def between(self, first: Accelerated, second: Accelerated) -> tuple[Number, ...]:
         """(3) from angular velocities and accelerations of both links, as seen from whatever link."""
+        if self.open:
+            return self._still()
         omega, own = first
         for t in self.joint.transforms:
             own = t.acceleration(own)
@@ -94,6 +115,9 @@ class LoopJointView:
             return found
         return tuple(select_less(abs(force), _SOME, x, _NOT_A_NUMBER)  # who is asked about such forces knows what to do
                      for x, force in zip(found, self.joint.change("tau"), strict=True))
+
+    def _still(self) -> tuple[Number, ...]:
+        return (0.0,) * len(self.joint.columns)
 
     def _shares(self, motion: Motion) -> tuple[Number, ...]:
         columns = self.joint.columns
