@@ -149,6 +149,6 @@ def test_wrong_data_are_refused() -> None:
     system = bc.compile(four_bar(), actuated=["A"], backend="numpy")
     q, u, udot = motion(system, 5, 0)
     with pytest.raises(bc.StateError, match="as many of each"):
-        bc.identify(system, q, u, udot, np.zeros((4, 3)))
+        bc.identify(system, q, u, udot, np.zeros((4, 4)))
     with pytest.raises(bc.ModelError, match="no body 'cranc'"):
-        bc.identify(system, q, u, udot, np.zeros((5, 3)), bodies=["cranc"])
+        bc.identify(system, q, u, udot, np.zeros((5, 4)), bodies=["cranc"])

@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 import bellcrank as bc
 import loop_extras
 import looped
+import whole_states
 from looped_graphs import Graph, build, graphs
 from mechanisms import EPS, examples
 from properties import leave
@@ -36,7 +37,7 @@ def tolerance(system: bc.System, q: np.ndarray) -> float:
     s = np.linalg.svd(bc.analyze.loop_jacobian(system, q), compute_uv=False)
     s = s[s > 1e-9 * s.max(initial=1e-300)] if len(s) else s
     spread = float(s.max() / s.min()) if len(s) else 1.0
-    w = np.linalg.eigvalsh(system.mass_matrix(q))
+    w = np.linalg.eigvalsh(whole_states.tree_matrix(system, q))
     return 200.0 * EPS * system.nu * spread**2 * float(w[-1] / w[0])
 
 

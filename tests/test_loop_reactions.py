@@ -7,6 +7,8 @@ import pytest
 
 import bellcrank as bc
 import looped
+import whole_states
+from bellcrank.math import sin
 from bellcrank.system import drive_programs, inverse_dynamics, reactions
 from bellcrank.system.kernels import NO_DOORS
 
@@ -97,9 +99,9 @@ def test_motions_that_open_loops_are_refused() -> None:
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
     with pytest.raises(bc.StateError, match="accelerations open the loop closed by D"):
-        system.inverse_dynamics(state.q, state.u, [5.0, 0.0, 0.0])
+        system.inverse_dynamics(state.q, state.u, [5.0, 0.0, 0.0, 0.0])
     with pytest.raises(bc.StateError, match="positions open the loop"):
-        system.inverse_dynamics([0.5, 0.5, 0.5], state.u, [0.0, 0.0, 0.0])
+        system.inverse_dynamics([0.5] * 4, state.u, [0.0] * 4)
     good = system.consistent_acceleration(state.q, state.u, {"A": 3.0})
     assert good[0] == 3.0
     assert np.abs(bc.analyze.loop_acceleration_error(system, state.q, state.u, good)).max() < 1e-12
@@ -119,35 +121,54 @@ def test_stops_on_joints_that_close_loops() -> None:
     m.add_limit("stop", "D", lower=-1.0, upper=0.2, stiffness=3.0, damping=0.5)
     plain = bc.compile(bc.load("four_bar"))
     state = plain.assemble(q={"A": 0.5}, u={"A": 1.0})
-    d, rate = bc.analyze.loop_coordinates(plain, state.q, "D"), bc.analyze.loop_speeds(plain, state.q, state.u, "D")
-    closed = bc.compile(m, cut=["D"])
-    carried = bc.compile(m, cut=["B"])
-    q = {"A": state.q[0], "C": state.q[2], "D": d[0]}
-    u = {"A": state.u[0], "C": state.u[2], "D": rate[0]}
-    first = closed.forward_dynamics(state.q, state.u)
-    second = carried.forward_dynamics([q[n] for n in carried.joint_names], [u[n] for n in carried.joint_names])
-    assert first[0] == pytest.approx(second[carried.joint_names.index("A")], rel=1e-12)
+    closed, carried = bc.compile(m, cut=["D"]), bc.compile(m, cut=["B"])
+    assert closed.joint_names == carried.joint_names == ("A", "B", "C", "D")
+    d, rate = state.q[3], state.u[3]
+    first, second = (system.forward_dynamics(state.q, state.u) for system in (closed, carried))
+    np.testing.assert_allclose(first, second, rtol=1e-12)
     assert abs(first[0] - plain.forward_dynamics(state.q, state.u)[0]) > 0.1
-    moment = closed.reactions(state.q, state.u)["D"][2]
-    torque = -3.0 * (d[0] - 0.2) - 0.5 * rate[0]
-    assert moment == pytest.approx(torque, rel=1e-9)
+    torque = -3.0 * (d - 0.2) - 0.5 * rate
+    for system in (closed, carried):
+        assert system.reactions(state.q, state.u)["D"][2] == pytest.approx(torque, rel=1e-9)
 
 
-def test_drives_of_closing_joints() -> None:
+def test_drives_of_loop_joints() -> None:
     """A torque on the joint that closes the loop does what it does on the same joint in the tree."""
     closed, carried = bc.compile(bc.load("four_bar"), cut=["D"]), bc.compile(bc.load("four_bar"), cut=["B"])
     state = closed.assemble(q={"A": 0.5}, u={"A": 1.0})
-    d, rate = bc.analyze.loop_coordinates(closed, state, "D")[0], bc.analyze.loop_speeds(closed, state, "D")[0]
-    q = {"A": state.q[0], "C": state.q[2], "D": d}
-    u = {"A": state.u[0], "C": state.u[2], "D": rate}
-    names = carried.joint_names
-    tau = [7.0 if n == "D" else 0.0 for n in names]
-    expected = carried.forward_dynamics([q[n] for n in names], [u[n] for n in names], tau)[names.index("A")]
-    assert closed.forward_dynamics(state.q, state.u, loop_tau={"D": 7.0})[0] == pytest.approx(expected, rel=1e-12)
-    many = closed.forward_dynamics(np.tile(state.q, (4, 1)), np.tile(state.u, (4, 1)), loop_tau={"D": [[7.0]] * 4})
-    assert many[:, 0] == pytest.approx([expected] * 4, rel=1e-12)
-    with pytest.raises(bc.ModelError, match="no joint 'A' closes a loop"):
-        closed.forward_dynamics(state.q, state.u, loop_tau={"A": 1.0})
+    tau = np.array([0.0, 0.0, 0.0, 7.0])
+    expected = carried.forward_dynamics(state.q, state.u, tau)
+    assert np.abs(expected - closed.forward_dynamics(state.q, state.u)).max() > 1.0
+    np.testing.assert_allclose(closed.forward_dynamics(state.q, state.u, tau), expected, rtol=1e-12)
+    np.testing.assert_allclose(closed.forward_dynamics(state.q, state.u, {"D": 7.0}), expected, rtol=1e-12)
+    np.testing.assert_allclose(closed.forward_dynamics(state.q, state.u, loop_tau={"D": 7.0}), expected, rtol=1e-12)
+    many = closed.forward_dynamics(np.tile(state.q, (4, 1)), np.tile(state.u, (4, 1)), np.tile(tau, (4, 1)))
+    np.testing.assert_allclose(many, np.tile(expected, (4, 1)), rtol=1e-12)
+    for system in (closed, carried):
+        np.testing.assert_allclose(system.inverse_dynamics(state.q, state.u, expected, actuated=["D"]), tau, atol=1e-10)
+
+
+@pytest.mark.parametrize("cut", ["leg1.2", "leg2.1", "leg2.2", "tip"])
+def test_enforcing_forces_whatever_is_cut(cut: str) -> None:
+    """Of a prescribed joint, with given forces at all joints, and where one of them drives the other freedom."""
+    def crank(joint: str) -> bc.System:
+        m = bc.load("five_bar")
+        m.prescribe("leg1.1", lambda t: 0.9 + 0.4 * sin(2.0 * t))
+        return bc.compile(m, cut=[joint])
+
+    system, other = crank(cut), crank("tip" if cut == "leg2.1" else "leg2.1")
+    assert cut in system.model.tree.cut_names and cut not in other.model.tree.cut_names
+    q, u, _ = other.assemble(t=0.3, u=np.ones(other.nu))
+    tau = np.arange(1.0, 6.0)
+    udot = other.forward_dynamics(q, u, tau, t=0.3)
+    np.testing.assert_allclose(system.forward_dynamics(q, u, tau, t=0.3), udot, rtol=1e-10)
+    drives = system.drive_forces(q, u, tau, t=0.3)
+    np.testing.assert_allclose(drives, other.drive_forces(q, u, tau, t=0.3), rtol=1e-10)
+    assert np.array_equal(drives[1:], tau[1:]) and abs(drives[0] - tau[0]) > 1.0
+    for joint in system.joint_names[1:]:
+        found, expected = (x.inverse_dynamics(q, u, udot, t=0.3, actuated=[joint]) for x in (system, other))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(system.forward_dynamics(q, u, found, t=0.3), udot, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ("four_bar", "five_bar", "slider_crank", "stewart", "bennett"))
@@ -183,7 +204,8 @@ def test_partitions_of_a_batch() -> None:
                          [x.with_constraints(["tip2"]).step_f() for x in alone])):
         assert np.array_equal(found, np.array(each))
     operators = bc.analyze.operators(system, q)
-    assert np.allclose(operators.mass_inverse @ (operators.mass @ u), u, rtol=1e-10)
+    own = whole_states.carrying(system, True)
+    assert np.allclose((operators.mass_inverse @ (operators.mass @ u))[..., own], u[..., own], rtol=1e-10)
     assert (operators.H @ operators.phi)[1].matrix().shape == (operators.H @ operators.phi).matrix().shape[1:]
 
 
@@ -313,7 +335,8 @@ def test_drives_elsewhere_get_a_plan_of_their_own() -> None:
     for joint in system.joint_names:
         forces = system.inverse_dynamics(q, u, udot, actuated=[joint])
         drives = drive_programs.drive_entries(system.plans, q, 0.0, [joint])
-        assert drive_programs.drive_program(system.plans, q, 0.0, drives) is not None
+        carries = joint in system.model.tree.joint_names
+        assert (drive_programs.drive_program(system.plans, q, 0.0, drives) is not None) == carries
         assert np.abs(system.forward_dynamics(q, u, forces) - udot).max() < 1e-10 * np.abs(udot).max()
         assert np.count_nonzero(forces[0]) == 1
 

@@ -119,7 +119,7 @@ def loop_loads(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces, 
     >>> import numpy as np
     >>> linkage = bc.compile(bc.load("four_bar"))
     >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
-    >>> bc.analyze.loop_loads(linkage, state, np.zeros(3), linkage.forward_dynamics(state)).shape
+    >>> bc.analyze.loop_loads(linkage, state, np.zeros(4), linkage.forward_dynamics(state)).shape
     (5,)
     """
     return loads.loop_loads(system.plans, q, u, tau, udot, wrenches, t)

@@ -54,6 +54,8 @@ def drive_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: 
     if not plan.independent or not set(plan.independent) <= set(drives):
         return None
     extra = tuple(v for v in drives if v not in plan.independent)
+    if plans.tree.loop_speeds()[list(drives)].any():  # programs know the drives of joints that carry links
+        return None
     name, run = _function(plans, plan is first, extra), plans.kernels.planned(plan)
     return DriveProgram(name, run, bool(extra)) if fits(plans, run, name) else None
 

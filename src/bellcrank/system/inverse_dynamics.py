@@ -200,7 +200,12 @@ def _enforce(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Arr
     """Put what enforces prescribed motions into joint forces: what the tree needs there, less what the loops supply."""
     driven = plans.model.prescribed_mask()
     if driven.any():
-        loads = loop_loads(plans, q, u, out, udot, wrenches, t)
+        if loop_forces(plans, out):  # as wrenches, of which the tree needs to know, too
+            _, wrenches, _ = given_forces(plans, q, out, wrenches, t)
+            needed = tree_forces(plans, q, u, udot, wrenches, t)
+            loads = loop_loads(plans, q, u, np.where(plans.tree.loop_speeds(), 0.0, out), udot, wrenches, t)
+        else:
+            loads = loop_loads(plans, q, u, out, udot, wrenches, t)
         out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
 
 

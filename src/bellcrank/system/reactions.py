@@ -51,7 +51,9 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     if usual is not None:
         return _as_usual(plans, usual, q, u, tau, udot, wrenches, t)
     if tau is None and udot is not None and plans.tree.looped:
-        force = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
+        needed = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
+        given = given_forces(plans, q, needed, wrenches, t)
+        force, wrenches = np.asarray(given.tau), given.wrenches
     if tau is not None:
         given = given_forces(plans, q, tau, wrenches, t)
         force, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
