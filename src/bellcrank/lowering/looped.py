@@ -191,7 +191,8 @@ class LoopedDirect(Direct):
     @cached_property
     def loop_joints(self) -> list[LoopJointView]:
         """The joints that carry no link."""
-        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open)
+        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open,
+                              own.name in self.tree.forced)
                 for k, own in enumerate(self.tree.loop_joints, self.tree.n + 1)]
 
     def with_loop_joints(self, what: str, entries: list[Number]) -> list[Number]:
