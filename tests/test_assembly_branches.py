@@ -184,7 +184,8 @@ def test_results_depend_on_the_call_alone() -> None:
     fresh, used = (bc.compile(bc.load("four_bar"), actuated=["A"]) for _ in range(2))
     for k in range(12):
         used.assemble(q={"A": 0.2 * k}, guess=[0.3, -0.1 * k, 0.1, 0.0])
-    for call in ({}, {"q": {"A": 2.0}}, {"guess": {"A": 0.5, "B": -2.0}}, {"q": {"A": -1.0}, "guess": [0.5, 0.2, 0.1, 0.0]}):
+    for call in ({}, {"q": {"A": 2.0}}, {"guess": {"A": 0.5, "B": -2.0}},
+                 {"q": {"A": -1.0}, "guess": [0.5, 0.2, 0.1, 0.0]}):
         assert np.array_equal(fresh.assemble(**call).q, used.assemble(**call).q)  # type: ignore[arg-type]
 
 
