@@ -17,6 +17,7 @@ from bellcrank.lowering.function import direct
 from bellcrank.system.body_kinematics import link_rows
 from bellcrank.system.body_places import body_place
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.named_forces import given_forces
 from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.system.tree_dynamics import tree_forces
 
@@ -100,8 +101,11 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     plans.tree.refuse_flexible("partition")
     loops = plans.loops
     place = flat("q", q, plans.tree.nq, "the coordinates")
-    given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
-    force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), None, t)
+    own_forces, wrenches, _ = given_forces(plans, q, tau, None, t)
+    acting = np.asarray(own_forces, dtype=float)
+    given = acting if tau is None else actuator_forces(plans, q, u, acting, t=t)
+    force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), wrenches, t)
+    speeds = flat("u", u, plans.tree.nu, "one for every speed")
     lead, rows = force.shape[:-1], loops.rows(q, u, t)
     right, axes = loops.gamma(q, u, t, rows), loops.poses(q, t)[0]
 
@@ -111,7 +115,9 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
             return np.asarray(np.broadcast_to(array, (*lead, *array.shape[array.ndim - axes:]))[index])
 
         mine = ClosureArrays(*(own(part, size) for part, size in zip(rows, (1, 2, 2, 1, 1, 1), strict=True)))
-        return Partition(plans.tree, _operators_at(system, own(place, 1), t), own(force, 1), mine, own(axes, 3),
-                         own(right, 1), secondary=secondary)
+        state = {"q": own(place, 1), "u": own(speeds, 1)}
+        return Partition(plans.tree, _operators_at(system, state["q"], t), own(force, 1), mine, own(axes, 3),
+                         own(right, 1), secondary=secondary, complete=lambda udot: plans.kernels.run(
+                             "joint_accelerations", {**state, "udot": udot}, None, t))
 
     return StateBatch.of(lead, at) if lead else at(())

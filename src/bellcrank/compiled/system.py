@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked
@@ -132,21 +131,15 @@ class System(Machine):
     def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
                                 t: float = START) -> Floats:
         """Accelerations that keep the loops closed, shape (..., nu): those in the mapping {joint: (..., values)} are
-        held, those of joints at which a loop is cut included, or the nearest ones to an array (..., nu). Cost: O(nu
-        dof^2) a state, by compiled kinematics; of joints at which a loop is cut that of `compile` once.
+        held, or the nearest ones to an array (..., nu). Cost: O(nu dof^2) a state, by compiled kinematics.
 
         >>> import bellcrank as bc
         >>> linkage = bc.compile(bc.load("four_bar"))
         >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
         >>> linkage.consistent_acceleration(state.q, state.u, {"A": [1.0, 2.0]}).shape
-        (2, 3)
+        (2, 4)
         """
-        kept = from_above("analyze.kept_joints", "KeptJoints").of(self, udot) if isinstance(udot, Mapping) else None
-        if kept is None:
-            return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
-        there = kept.widened(State(np.asarray(q, dtype=float), np.asarray(u, dtype=float), t))
-        found: Floats = kept.wide.consistent_acceleration(there.q, there.u, udot, t=t)
-        return found[..., kept.in_u]
+        return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
 
     @of_motion()
     def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START

@@ -10,7 +10,8 @@ power is one on column k and none on the others. With e the nearest common ances
 
 where A and B are the links, X carries motions to the child's frame, and c_B, c_J are what angular velocities and speeds
 add: no type of joint is asked for anything that it does not know as a joint of the tree. (1) is of first order: exact
-in what remains after each correction. Cost: linear in the number of links around the loop.
+in what remains after each correction. Cost: linear in the number of links around the loop. A joint that is released
+stands still: the motion of its links is not one of its coordinates alone.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ Path = Sequence[tuple[Link, Sequence[Number]]]
 #: forces along loop joints are not part of the sweeps, which then have no result: see `system.named_forces`
 _SOME, _NOT_A_NUMBER = 1e-300, float("nan")
 
+#: a link's angular velocity and its acceleration, in its axes
+Accelerated = tuple[Vector, Motion]
+
 _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
 
 
@@ -44,9 +48,13 @@ class LoopJointView:
 
     joint: Link
     frame: Transform
+    open: bool  #: it is released and stands still
+    forced: bool = False  #: whether forces along it are part of the machine
 
     def displacements(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(1), without what the changes of the links' coordinates on both paths add, which (2) tells."""
+        if self.open:
+            return self._still()
         turn, shift = self._misplaced(first, second)
         x, y, z = turn
         angles = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
@@ -54,6 +62,8 @@ class LoopJointView:
 
     def turned(self, first: Path, second: Path) -> Number:
         """4 sin(angle / 2)^2 of the turn in (1), which is of first order no more where that is large."""
+        if self.open:
+            return 0.0
         x, y, z = self._misplaced(first, second)[0]
         return 3.0 - (x.x + y.y + z.z)
 
@@ -78,6 +88,8 @@ class LoopJointView:
 
     def speeds(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(2); linear in the numbers along both paths."""
+        if self.open:
+            return self._still()
         own = _twist(first)
         for t in self.joint.transforms:
             own = t.velocity(own)
@@ -85,16 +97,27 @@ class LoopJointView:
 
     def accelerations(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(3)."""
-        omega, own = _accelerated(first)
+        return self.between(_accelerated(first), _accelerated(second))
+
+    def between(self, first: Accelerated, second: Accelerated) -> tuple[Number, ...]:
+        """(3) from angular velocities and accelerations of both links, as seen from whatever link."""
+        if self.open:
+            return self._still()
+        omega, own = first
         for t in self.joint.transforms:
             own = t.acceleration(own)
         own = own + known_motion(self.joint, omega)[1]
-        omega, other = _accelerated(second)
+        omega, other = second
         other = self.frame.acceleration(other)
         pull = self.frame.rotation.inverse(omega.centripetal(self.frame.translation))
         found = self._shares(Motion(other.angular, other.linear + pull) - own)
+        if self.forced:
+            return found
         return tuple(select_less(abs(force), _SOME, x, _NOT_A_NUMBER)  # who is asked about such forces knows what to do
                      for x, force in zip(found, self.joint.change("tau"), strict=True))
+
+    def _still(self) -> tuple[Number, ...]:
+        return (0.0,) * len(self.joint.columns)
 
     def _shares(self, motion: Motion) -> tuple[Number, ...]:
         columns = self.joint.columns
@@ -124,7 +147,7 @@ def _twist(path: Path) -> Motion:
     return total
 
 
-def _accelerated(path: Path) -> tuple[Vector, Motion]:
+def _accelerated(path: Path) -> Accelerated:
     """Angular velocity and acceleration of the end of a path, in its axes."""
     omega, total = Vector.zero(), Motion.zero()
     for link, rates in path:

@@ -191,7 +191,8 @@ class LoopedDirect(Direct):
     @cached_property
     def loop_joints(self) -> list[LoopJointView]:
         """The joints that carry no link."""
-        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind))
+        forced = self.tree.forced
+        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open, own.name in forced)
                 for k, own in enumerate(self.tree.loop_joints, self.tree.n + 1)]
 
     def with_loop_joints(self, what: str, entries: list[Number]) -> list[Number]:

@@ -117,6 +117,10 @@ class Changing:
         if float(shares.max(initial=0.0)) > 1e-12:
             target = Target(system.model.bound_mask(), 1.0 / system.model.tree.speed_sizes)
             q, _ = system.plans.closer.close(q, target, t)
+        measured = system.plans.loops.measured(q, t)
+        for own in system.model.tree.loop_joints:
+            if own.name in change.attach:
+                q[own.q] = measured[own.q]
         return q
 
     def variant(self, wanted: Arrangement) -> Machine:

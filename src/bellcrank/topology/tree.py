@@ -113,11 +113,12 @@ class Closure(NamedTuple):
 
 
 class LoopJoint(NamedTuple):
-    """A joint that closes a loop, or closed one before it was released: its coordinates follow from its two links."""
+    """A joint that closes a loop: its coordinates follow from its two links. While it is open they stand still."""
 
     closure: Closure  #: as it is when nothing holds it
     q_start: int
     u_start: int
+    open: bool = False  #: it was released
 
     @property
     def name(self) -> str:
@@ -199,6 +200,7 @@ class Tree:
     cut_reasons: tuple[str, ...] = ()
     closures: tuple[Closure, ...] = ()
     loop_joints: tuple[LoopJoint, ...] = ()  #: joints with coordinates that carry no link
+    forced: tuple[str, ...] = ()  #: those along which given forces are elements: see `system.forces_along`
     relations: tuple[Relation, ...] = ()
     steps: tuple[LinkStep, ...] = ()
     #: forces along coordinates of tree joints, by link: (coordinate, force)
