@@ -49,8 +49,10 @@ def machine(name: str) -> bc.System:
 
 
 def some_state(system: bc.System, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A state, and forces of the joints that carry links."""
     if system.loops:
         q, u, tau = states(system, seed, 1)
+        tau[..., system.model.tree.loop_speeds()] = 0.0
         return q[0], u[0], tau[0]
     rng = np.random.default_rng(seed)
     return system.integrate(system.neutral(), rng.normal(size=system.nu)), rng.normal(size=system.nu), rng.normal(
@@ -106,6 +108,18 @@ def test_trees_agree(name: str, scalar: str, tmp_path: Path) -> None:
 def test_loops_agree(name: str, tmp_path: Path) -> None:
     system = machine(name)
     check_functions(system, exported(system, list(LOOPED), tmp_path), LOOPED, "double")
+
+
+@with_compiler
+def test_forces_along_loop_joints_act(tmp_path: Path) -> None:
+    system = machine("four_bar")
+    q, u, tau = some_state(system)
+    assert system.loops == ("D",)
+    tau[3] = 0.7
+    expected = system.forward_dynamics(q, u, tau)
+    library = exported(system, ["forward_dynamics"], tmp_path)
+    status, result, _ = library("forward_dynamics", {"q": q, "u": u, "tau": tau}, system.nu)
+    assert status == GOOD and np.abs(result - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 @with_compiler
