@@ -60,17 +60,18 @@ def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], 
     place = flat("q", q, plans.tree.nq, "the coordinates")
     turn, _ = plans.loops.poses(place, t)
     moving = link_motions(plans, place, None, t)
-    found: list[tuple[int, Floats]] = []
+    found: list[tuple[int, Floats, int]] = []
     closing = {}
     for name, amount in forces.items():
+        joint = plans.model.mechanism.joint(name)
         c = plans.tree.closures[closure_index(plans, name)]
         unit = unit_forces(c, moving, binder(plans))
         own = np.zeros(6)
         for k, column in enumerate(unit.columns):
             own = own + stacked(column) * amount[..., k, None]
         closing[name] = own
-        for link, sign in ((c.first, -1.0), (c.second, 1.0)):
+        for link, body, sign in ((c.first, joint.parent, -1.0), (c.second, joint.child, 1.0)):
             arm = np.stack(np.broadcast_arrays(*(unit.point - moving(link).origin)), axis=-1)
             moment = own[..., :3] + np.cross(arm, own[..., 3:])
-            found.append((link, sign * np.concatenate(np.broadcast_arrays(moment, own[..., 3:]), axis=-1)))
+            found.append((link, sign * np.concatenate(np.broadcast_arrays(moment, own[..., 3:]), axis=-1), body))
     return on_bodies(plans, found, turn, place.shape[:-1]), closing
