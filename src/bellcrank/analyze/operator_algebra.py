@@ -17,6 +17,7 @@ from bellcrank.lowering.function import direct
 from bellcrank.system.body_kinematics import link_rows
 from bellcrank.system.body_places import body_place
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.named_forces import given_forces
 from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.system.tree_dynamics import tree_forces
 
@@ -100,8 +101,8 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     plans.tree.refuse_flexible("partition")
     loops = plans.loops
     place = flat("q", q, plans.tree.nq, "the coordinates")
-    given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
-    force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), None, t)
+    given = given_forces(plans, q, None if tau is None else actuator_forces(plans, q, u, tau, t=t), None, t)
+    force = given.tau - tree_forces(plans, q, u, np.zeros(plans.tree.nu), given.wrenches, t)
     lead, rows = force.shape[:-1], loops.rows(q, u, t)
     right, axes = loops.gamma(q, u, t, rows), loops.poses(q, t)[0]
 

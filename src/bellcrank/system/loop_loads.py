@@ -16,6 +16,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_jacobian
+from bellcrank.system.named_forces import given_forces
 from bellcrank.system.tree_dynamics import tree_forces
 from bellcrank.system.whole_programs import run_whole
 
@@ -32,7 +33,8 @@ def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
                wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
     """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm)."""
-    given = {"q": q, "u": u, "udot": udot, "tau": plans.configuration.forces(tau)}
+    forces = given_forces(plans, q, tau, wrenches, t)
+    given, wrenches = {"q": q, "u": u, "udot": udot, "tau": forces.tau}, forces.wrenches
     return run_whole(plans, "constraint_multipliers", given, wrenches, t, partial(_careful_loads, plans))
 
 
