@@ -142,7 +142,8 @@ def _modes_of(model: LinearModel, system: System, damped: bool) -> Modes:
 def _check(system: System, model: LinearModel, mass: Floats, stiffness: Floats) -> None:
     """Refuse what is no equilibrium: vibrations are about one."""
     force = mass @ model.rate[len(model.chart.placed):]
-    reference = np.abs(model.shapes).T @ np.abs(system.bias(model.state.q, np.zeros(system.nu), t=model.state.t, speeds="tree"))
+    weights = system.bias(model.state.q, np.zeros(system.nu), t=model.state.t, speeds="tree")
+    reference = np.abs(model.shapes).T @ np.abs(weights)
     size = float(reference.max(initial=0.0)) + float(np.abs(stiffness).max(initial=0.0))
     worst = float(np.abs(force).max(initial=0.0))
     if worst > 1e-6 * size and worst > 1e-12 * _least(system):

@@ -18,7 +18,7 @@ N is never formed for the right hand sides: `motion` and `projected` apply it an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bellcrank.derivatives.directions import Seeds, Solved
@@ -51,6 +51,7 @@ def closed_solved(tracer: Tracer, seeds: Seeds) -> Solved:
     machine = _ClosedMachine(tracer)
     free, kept, fixed = machine.free, machine.kept, machine.fixed
     values = machine.accelerations()
+    following = _Following(tracer, machine, values, seeds)
     loads = machine.loads(values)
     rows = jacobian(machine.residual(), seeds)
     flat = iter(machine.placed([x for row in rows for x in row.values()], values, loads))
@@ -63,11 +64,41 @@ def closed_solved(tracer: Tracer, seeds: Seeds) -> Solved:
         for r, x in zip(kept, column[len(free):], strict=False):
             right[r] = x
         found = machine.solved(force, right)
-        for v, x in zip(fixed, column[len(free) + len(kept):], strict=True):
+        rest = iter(column[len(free) + len(kept):])
+        for v, x in zip(fixed, rest, strict=False):
             found[v] = x
-        return found
+        return following.added(found, rest)
 
-    return Solved(values, [*rows, *(moved[v] for v in fixed)], solve)
+    return Solved(following.values, [*rows, *(moved[v] for v in fixed), *following.rows], solve)
+
+
+class _Following:
+    """Accelerations of loop joints, which follow from those of the links: (3) of `lowering.loop_joints`."""
+
+    def __init__(self, tracer: Tracer, machine: _ClosedMachine, values: Sequence[Number], seeds: Seeds) -> None:
+        tree, graph = tracer.tree, tracer.graph
+        self.places = [v for v, own in enumerate(tree.loop_speeds()) if own]
+        whole = tracer(SHARED["joint_accelerations"]) if self.places else []
+        own = [whole[v] for v in self.places]
+        by_udot = jacobian(own, {graph.leaf(("udot", v)): {v: 1.0} for v in (*machine.free, *machine.fixed)})
+        parts = [own, [x for row in by_udot for x in row.values()]]
+        rows = jacobian(own, seeds)
+        placed, factors, flat = (iter(machine.placed(part, values, {})) for part in (
+            *parts, [x for row in rows for x in row.values()]))
+        self.values = list(values)
+        for v, x in zip(self.places, placed, strict=True):
+            self.values[v] = x
+        self.factors = [{v: next(factors) for v in row} for row in by_udot]
+        self.rows = [{d: next(flat) for d in row} for row in rows]  #: at accelerations of links that do not change
+
+    def added(self, found: list[Number], own: Iterator[Number]) -> list[Number]:
+        """Changes of all accelerations, from those of links and what loop joints change by themselves."""
+        for v, row, total in zip(self.places, self.factors, own, strict=True):
+            for w, x in row.items():
+                if not is_zero(found[w]):
+                    total = total + x * found[w]
+            found[v] = total
+        return found
 
 
 class _ClosedMachine:
@@ -81,7 +112,7 @@ class _ClosedMachine:
         self.solver = LoadSolver(machine, self.constraints)
         self.kept = [r for rows, _ in self.solver.blocks for r in rows]  #: the constraints that count
         self.fixed = [v for v, driven in enumerate(tree.prescribed_speeds()) if driven]
-        self.free = [v for v in range(tree.nu) if v not in self.fixed]
+        self.free = tree.free_speeds()
         self.needed = needed_forces(machine)  #: M u̇ + h, laws of joints taken off
         self.drives = tracer(SHARED["drives"]) if tree.actuators else [
             self.graph.leaf(("tau", i)) for i in range(tree.nu)]

@@ -103,7 +103,8 @@ class Crossing:
         """The inverse of `state`, with unit quaternions."""
         nq = self.system.nq
         q, u = self.system.normalize(y[:nq]), y[nq:]
-        return np.concatenate([q, self.system.momenta(q, u, t=t, speeds="tree") if self.system.model.method == "momenta" else u])
+        momenta = self.system.model.method == "momenta"
+        return np.concatenate([q, self.system.momenta(q, u, t=t, speeds="tree") if momenta else u])
 
     def sample(self, passage: Passage, t: float) -> Floats:
         """The state of the run at a time of a passage, closed as its steps are."""

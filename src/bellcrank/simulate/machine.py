@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.derivatives.rates import rates_jacobian
+from bellcrank.errors import NotYetError
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Scalar
 from bellcrank.simulate.arms import ArmBlocks
-from bellcrank.system.evaluator import CompiledEvaluator
+from bellcrank.system.evaluator import CompiledEvaluator, completion
 from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
 from bellcrank.target.program import DriverLayout
 from bellcrank.topology.tree import Tree
@@ -93,8 +94,22 @@ class Compiler:
         out = []
         for source, made in self.run.blocks([self.functions[n] for n in names], external):
             out.append(Call(self.run.backend.block(source, made, self.width), buffer, start, inputs or {}))
+            out += [call for n in made for call in self._completed(self.functions[n], buffer, start, inputs or {})]
             start += source.size
         return out
+
+    def _completed(self, function: Function, buffer: str, start: int, inputs: Mapping[str, tuple[str, int]]
+                   ) -> list[Call]:
+        """What computes the entries of loop joints where the function leaves them out."""
+        if not self.run.lacks_loop_joints(function):
+            return []
+        if function.loop_joints == "speed changes":
+            raise NotYetError(f"simulate: closing='velocity' for {self.run.tree.name!r}, which has too many links for "
+                              f"method 'reduction' to change the speeds of joints at which loops are cut; take "
+                              "closing='position'")
+        other, name = completion(function)
+        (source, made), = self.run.blocks([other], False)
+        return [Call(self.run.backend.block(source, made, self.width), buffer, start, {**inputs, name: (buffer, start)})]
 
     def copy(self, source: str, stride: int, offset: int, buffer: str, start: int) -> Call:
         block = self.run.backend.copying(self.nu, stride, offset, self.width)

@@ -27,6 +27,11 @@ class Derivatives(Mapping[str, Floats]):
         #: names of the directions, by variable
         self.columns = dict(columns)
 
+    def with_parts(self, parts: Mapping[str, Floats]) -> Derivatives:
+        """The same value with these derivatives."""
+        return Derivatives(self.name, self.value, parts, self._axes,
+                           {name: own for name, own in self.columns.items() if name in parts})
+
     def __getitem__(self, by: str) -> Floats:
         return self._parts[by]
 

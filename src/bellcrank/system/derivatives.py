@@ -26,7 +26,7 @@ from bellcrank.system.derivative_questions import (
 )
 from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import Evaluator
-from bellcrank.system.forces_along import with_forces_along
+from bellcrank.system.forces_along import by_loop_forces
 from bellcrank.system.held_values import locks_closing
 from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
@@ -49,8 +49,8 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
-    found = _answered(plans, function, arguments, by=by, then=then, body=body, wrenches=wrenches, t=t, along=along,
-                      weights=weights, closed=closed)
+    found = by_loop_forces(plans, function, arguments, _answered, by=by, then=then, body=body, wrenches=wrenches, t=t,
+                           along=along, weights=weights, closed=closed)
     if function == "reactions":
         _check_shares(plans, arguments, wrenches, t, found.value)
     return found
@@ -137,9 +137,6 @@ def _where_asked(plans: LoopPlans, function: str, arguments: Sequence[Any], t: n
     if locks_closing(plans):
         q = first.q if isinstance(first, State) else first
         plans = pinned_plans(plans, flat("q", q, plans.tree.nq, "the coordinates"), t)
-    if isinstance(arguments[-1], Mapping) and function in ("forward_dynamics", "reactions"):
-        plans, rest = with_forces_along(plans, arguments[-1])
-        return plans, (*arguments[:-1], rest)
     return plans, arguments
 
 

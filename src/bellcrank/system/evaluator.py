@@ -38,7 +38,7 @@ from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.topology.tree import Tree
 
 __all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "TracedEvaluator",
-           "counting_evaluator", "read_inputs", "warn_of_interpretation"]
+           "completion", "counting_evaluator", "read_inputs", "warn_of_interpretation"]
 
 #: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
 WHOLE_SPEEDS = 24
@@ -202,8 +202,25 @@ class CompiledEvaluator:
         return isinstance(traced, list) and next(
             (len(x.graph.nodes) for x in traced if type(x) is Scalar), 0) <= LOOP_NODES
 
+    def lacks_loop_joints(self, function: Function) -> bool:
+        """Whether loops over groups leave the entries of loop joints to another function (`completion`): groups that
+        are seen from their bases do not know all links around their loops."""
+        return function.bases and bool(self.tree.loop_joints) and not isinstance(self.trace(function), list)
+
     def run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int,
             lanes: bool | None = None) -> tuple[Floats, bool]:
+        out, finite = self._run(function, wrenches, arrays, n, lanes)
+        if not (n and finite and self.compiles_whole(function) and self.lacks_loop_joints(function)):
+            return out, finite
+        given = dict(zip(self.inputs(function, wrenches), arrays, strict=True))
+        add = given["u"] if function.loop_joints == "speed changes" else 0.0
+        other, name = completion(function)
+        rows = [np.ascontiguousarray(out + add) if x == name else given[x] for x in self.inputs(other, False)]
+        found, finite = self._run(other, False, rows, n, lanes)
+        return found - add, finite
+
+    def _run(self, function: Function, wrenches: bool, arrays: Sequence[Floats], n: int, lanes: bool | None
+             ) -> tuple[Floats, bool]:
         if not self.compiles_whole(function):
             if self._by_lapack(function):
                 return solve_dense(self, wrenches, arrays, n)
@@ -297,6 +314,14 @@ class Maker:
         if self.backend == "numpy":
             return NumpyEvaluator(tree)
         return CompiledEvaluator(tree, backend_named(self.backend, self.precision), self.schedule, self.threads)
+
+
+def completion(function: Function) -> tuple[Function, str]:
+    """The function that puts the entries of loop joints to those of the tree, and the input that has these."""
+    from bellcrank.formulations import SHARED
+
+    return (SHARED["joint_accelerations"], "udot") if function.loop_joints == "accelerations" else (
+        SHARED["joint_speeds"], "u")
 
 
 def solve_dense(run: CompiledEvaluator, wrenches: bool, arrays: Sequence[Floats], n: int) -> tuple[Floats, bool]:

@@ -3,13 +3,16 @@ parameters. For what depends on where these forces act, such as derivatives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bellcrank.arrays import Forces
+from bellcrank.arrays import Floats
+from bellcrank.errors import NotYetError
+from bellcrank.loops.closer import State
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.system.kernels import Kernels
@@ -17,10 +20,11 @@ from bellcrank.system.named_forces import loop_forces
 from bellcrank.topology.pairs import LoopForce
 
 if TYPE_CHECKING:
+    from bellcrank.system.derivative_results import Derivatives
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.topology.tree import Tree
 
-__all__ = ["GivenForce", "with_forces_along", "with_given_forces"]
+__all__ = ["GivenForce", "by_loop_forces", "with_given_forces"]
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,52 @@ def _label(joint: str, speed: str) -> str:
     return f"force along {joint}.{speed}"
 
 
-def with_forces_along(plans: LoopPlans, tau: Forces | None) -> tuple[LoopPlans, Forces | None]:
-    """The machine in which forces along loop joints act as elements; and the other forces."""
-    rows = None if tau is None else plans.configuration.forces(tau)
-    own = {} if rows is None else loop_forces(plans, rows)
-    if rows is None or not own:
-        return plans, tau
-    model, joints = plans.model, tuple(own)
+def by_loop_forces(plans: LoopPlans, function: str, arguments: Sequence[Any], answer: Callable[..., Derivatives], *,
+                   by: Sequence[str] | str, along: Mapping[str, npt.ArrayLike] | None, then: str | None, **rest: Any
+                   ) -> Derivatives:
+    """Derivatives of a function that may depend on forces along loop joints: these are parameters of the machine, and
+    their columns those of tau."""
+    names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
+    place = 1 if arguments and isinstance(arguments[0], State) else 2
+    tau = arguments[place] if len(arguments) > place else None
+    asked = "tau" in names or then == "tau"
+    if function not in ("forward_dynamics", "reactions") or not plans.tree.loop_joints or (tau is None and not asked):
+        return answer(plans, function, arguments, by=by, along=along, then=then, **rest)
+    rows = np.zeros(plans.tree.nu) if tau is None else np.asarray(plans.configuration.forces(tau), dtype=float)
+    if not asked and not loop_forces(plans, rows):
+        return answer(plans, function, arguments, by=by, along=along, then=then, **rest)
+    if then == "tau":
+        raise NotYetError("derivatives: second ones by forces of machines with loops: differentiate by tau first, and "
+                          "then= by the other variable")
+    wide, labels = _with_forces(plans, rows)
+    own = (*arguments[:place], np.where(plans.tree.loop_speeds(), 0.0, rows))
+    if "tau" not in names:
+        return answer(wide, function, own, by=by, along=along, then=then, **rest)
+    if along is not None:
+        way = np.asarray(plans.configuration.forces(along["tau"]), dtype=float)
+        more = {label: way[..., v] for label, v in labels.items()}
+        return answer(wide, function, own, by=by, along={**along, **more}, then=then, **rest)
+    found = answer(wide, function, own, by=(*names, *labels), along=None, then=then, **rest)
+    columns = np.array(found["tau"])
+    at = columns.ndim - 1 if then is None else columns.ndim - 1 - _axes_of(found, then)
+    for label, v in labels.items():
+        columns[(slice(None),) * at + (v,)] = found[label]
+    return found.with_parts({**{x: found[x] for x in names}, "tau": columns})
+
+
+def _axes_of(found: Derivatives, then: str) -> int:
+    """How many axes the second variable has."""
+    return 1 if then in found.columns else 0
+
+
+def _with_forces(plans: LoopPlans, rows: Floats) -> tuple[LoopPlans, dict[str, int]]:
+    """The machine in which forces along loop joints act as elements, and the places of their parameters in tau."""
+    model, closed = plans.model, {c.name for c in plans.tree.closures}
+    joints = tuple(own.name for own in plans.tree.loop_joints if own.name in closed)
     tree = with_given_forces(plans.tree, joints)
-    amounts = {_label(name, label): rows[..., k] for name, rows in own.items()
-               for k, label in enumerate(model.mechanism.joint(name).joint.speed_names)}
-    made = replace(model, tree=tree, along=joints,
-                   values={name: amounts.get(name, model.values.get(name, 0.0)) for name in tree.parameters})
+    labels = {_label(own.name, label): own.u_start + k for own in plans.tree.loop_joints if own.name in closed
+              for k, label in enumerate(own.closure.kind.speed_names)}
+    values = {name: rows[..., labels[name]] if name in labels else model.values[name] for name in tree.parameters}
+    made = replace(model, tree=tree, along=joints, values=values)
     kernels = plans.kernels.kept(("forces along", joints), lambda: Kernels(made, plans.kernels.maker))
-    return type(plans)(kernels.for_model(made)), np.where(plans.tree.loop_speeds(), 0.0, rows)
+    return type(plans)(kernels.for_model(made)), labels

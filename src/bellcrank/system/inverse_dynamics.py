@@ -287,8 +287,8 @@ def consistent_acceleration(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike
     if motions is not None:
         return _quick_acceleration(plans, place, speeds, wanted, held & ~driven, motions, t)
     if plans.tree.loop_speeds()[held].any():
-        raise NotYetError(f"consistent_acceleration: {plans.tree.name!r} is too large to give accelerations of joints at "
-                          "which loops are cut; give those of others")
+        raise NotYetError(f"consistent_acceleration: {plans.tree.name!r} is too large to give accelerations of joints "
+                          "at which loops are cut; give those of others")
     found = _careful_acceleration(plans, place, speeds, wanted, np.flatnonzero(~(held | plans.tree.loop_speeds())), t)
     return plans.kernels.run("joint_accelerations", {"q": place, "u": speeds, "udot": found}, None, t)
 

@@ -329,7 +329,8 @@ class Kernels:
         """The cheapest calls of a function, where it is one kernel that reads nothing else than its arguments;
         `instead` finds another evaluator for a state without a finite result, from its arguments."""
         function, run = self.functions[name], self.compiled(name, evaluator)
-        if run is None or list(run.inputs(function, False)) != list(function.inputs):
+        if run is None or list(run.inputs(function, False)) != list(function.inputs) or \
+                run.lacks_loop_joints(function):
             return NO_DOORS
 
         def other(*given: Floats) -> Any:

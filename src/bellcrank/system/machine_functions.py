@@ -263,7 +263,7 @@ class Machine(MachineCoordinates):
                  t: npt.ArrayLike = START, speeds: str = "independent") -> Floats:
         """J with ``velocity = J v`` for the `independent_speeds` v, shape (..., 6, d). Cost: O(n).
 
-        ``speeds="tree"``: for the speeds of all joints that carry a link, shape (..., 6, nu), as if the loops were open.
+        ``speeds="tree"``: for the speeds of all joints that carry a link, (..., 6, nu), as if the loops were open.
         """
         whole = body_kinematics.jacobian(self.kernels, q, body, point, t)
         motions = reduced.motions_for(self.plans, q, t, speeds)

@@ -108,7 +108,7 @@ def motions_for(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, speeds: st
 
 
 def independent_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Floats:
-    """N (..., nu, d) with u = N v for the independent speeds v of `LoopPlans.shown`, but for what laws of time cause."""
+    """N (..., nu, d) with u = N v for the independent speeds v (`LoopPlans.shown`), without what laws of time cause."""
     place = flat("q", q, plans.tree.nq, "the coordinates")
     return _motions(plans, place, np.zeros(plans.tree.nu), plans.shown(place, t), t)[0]
 
