@@ -33,7 +33,7 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
     kept = [i for i, c in enumerate(tree.closures) if c.name not in names]
     place = {old: new for new, old in enumerate(kept)}
     steps = [LinkStep(s.links, tuple(place[c] for c in s.closures if c in place)) for s in tree.steps]
-    pairs = tuple(p._replace(closure=place[p.closure]) if isinstance(p, LoopForce) else p
+    pairs = tuple(LoopForce(p.name, place[p.closure], *p[2:]) if isinstance(p, LoopForce) else p
                   for p in tree.pairs
                   if not isinstance(p, LoopForce) or p.closure in place)
     return replace(tree, closures=tuple(tree.closures[i] for i in kept), pairs=pairs, plan=None,
