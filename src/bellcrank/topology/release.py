@@ -21,7 +21,7 @@ __all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "
 def release(tree: Tree, names: Collection[str]) -> Tree:
     """The tree without the closures of these names, and without the forces along their coordinates.
 
-    Coordinates keep their places. Only joints that were cut, and constraints, can be let go.
+    Coordinates keep their places. Only joints at which loops are cut, and constraints, can be let go.
     """
     known = [c.name for c in tree.closures]
     for name in names:
@@ -43,9 +43,8 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
 def in_the_tree(tree: Tree, name: str) -> str:
     """Why a joint of the tree can be neither let go nor closed, and what to do."""
     if f"{name}.closing" in (c.name for c in tree.closures):
-        return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: something needs its coordinate (a law "
-                "that reads it, a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=), and an open "
-                "joint has none; let laws read positions and velocities of bodies instead")
+        return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: it carries a link, since something "
+                "needs that (a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=)")
     return (f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go or closed; compile "
             f"with cut=[{name!r}]")
 
