@@ -109,7 +109,8 @@ class Compiler:
                               "closing='position'")
         other, name = completion(function)
         (source, made), = self.run.blocks([other], False)
-        return [Call(self.run.backend.block(source, made, self.width), buffer, start, {**inputs, name: (buffer, start)})]
+        block = self.run.backend.block(source, made, self.width)
+        return [Call(block, buffer, start, {**inputs, name: (buffer, start)})]
 
     def copy(self, source: str, stride: int, offset: int, buffer: str, start: int) -> Call:
         block = self.run.backend.copying(self.nu, stride, offset, self.width)
