@@ -33,8 +33,8 @@ class System(Machine):
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
-    accelerations `udot` (nu each) of all joints, in the order of `coordinate_names` and `speed_names`; leading axes are a
-    batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
+    accelerations `udot` (nu each) of all joints, in the order of `coordinate_names` and `speed_names`; leading axes
+    are a batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
     also be a mapping {joint or "joint.coordinate": values}, zero where nothing is said.
 
     A `State` may stand in the place of q, or of q and u, in every method: ``forward_dynamics(state, tau)``,
@@ -256,7 +256,8 @@ class System(Machine):
         `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
         "hamilton", without external wrenches. With loops, `forward_dynamics`, `inverse_dynamics` and `hamilton` are
         those of the closed machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree
-        (``speeds="tree"``). What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with the reason.
+        (``speeds="tree"``). What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with
+        the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs

@@ -203,7 +203,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
 
         They are the sum of all that was given (`tau`, controllers, within the limits of actuators) and of all force
         elements on joints: springs, dampers, friction, compliant stops, servos, laws, also those on sums of
-        coordinates. `of` picks a part: "given" or "elements"; `forces` returns those of one element. Springs and other elements between bodies act on these, not along joints.
+        coordinates. `of` picks a part: "given" or "elements"; `forces` returns those of one element. Springs and
+        other elements between bodies act on these, not along joints.
 
         With `drives`, also what enforces prescribed motions (`System.drive_forces`) and holds joints that are locked or
         pressed against a rigid stop. They are computed from the states; along joints that close loops there are none
