@@ -114,8 +114,7 @@ def moving() -> tuple[bc.System, np.ndarray, np.ndarray, dict[str, Any]]:
     where, fast = [system.coordinate_names.index(f"{j}.angle") for j in "ABCD"], [
         system.speed_names.index(f"{j}.angle") for j in "ABCD"]
     for k, state in enumerate(closed):
-        q[k, where] = *state.q, *bc.analyze.loop_coordinates(linkage, state, "D")
-        u[k, fast] = *state.u, *bc.analyze.loop_speeds(linkage, state, "D")
+        q[k, where], u[k, fast] = state.q, state.u
     turn = [system.coordinate_names.index(f"free.{x}") for x in ("qw", "qx", "qy", "qz")]
     q[:, turn[0]] += 1.0
     q[:, turn] /= np.linalg.norm(q[:, turn], axis=1, keepdims=True)

@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 import looped
+import whole_states
 from bellcrank.math import sin
 
 Floats = npt.NDArray[np.float64]
@@ -46,11 +47,14 @@ def case_of(machine: bc.Mechanism) -> Case:
     q, u, tau = looped.states(oracle)
     expected = oracle.forward_dynamics(q, u, tau)
     assert np.abs(bc.analyze.loop_acceleration_error(oracle, q, u, expected)).max() < 1e-9 * np.abs(expected).max()
-    free = [i for i, held in enumerate(oracle.model.prescribed_mask()) if not held]
-    mass = oracle.mass_matrix(q)[:, free][:, :, free]
+    some, held = whole_states.carrying(oracle, True), oracle.model.prescribed_mask()
+    free = [i for i in some if not held[i]]
+    push = np.zeros_like(tau)
+    push[:, some] = whole_states.tree_forces(oracle, q, tau)
+    mass = oracle.mass_matrix(q, speeds="tree")[:, free][:, :, free]
     jacobian = bc.analyze.loop_jacobian(oracle, q)[:, list(oracle.plans.general().kept)][:, :, free]
     reduced = jacobian @ np.linalg.solve(mass, np.swapaxes(jacobian, -1, -2))
-    without = np.linalg.solve(mass, (tau - oracle.bias(q, u))[:, free, None])
+    without = np.linalg.solve(mass, (push - oracle.bias(q, u, speeds="tree"))[:, free, None])
     size = max(np.abs(expected).max(), np.abs(without).max())
     return Case(machine, (q, u, tau), expected,
                 64 * looped.EPS * (scaled_condition(mass) + scaled_condition(reduced)) * float(size))

@@ -13,6 +13,7 @@ import pytest
 import bellcrank as bc
 import bellcrank.math as bm
 import looped
+import whole_states
 from bellcrank.formulations import complement
 from bellcrank.formulations.complement import platforms
 from bellcrank.formulations.complement.leg_motion import Platform
@@ -40,9 +41,21 @@ def inverse(system: bc.System, q: np.ndarray, u: np.ndarray, udot: np.ndarray) -
 
 
 def by_name(system: bc.System, **values: Any) -> np.ndarray:
-    """Coordinates or speeds in the order of the system; double underscores stand for dots in joint names."""
+    """Coordinates or speeds of the joints that carry links, in their order; double underscores stand for dots in joint
+    names."""
     table = {f"{name.replace('__', '.')}.angle": x for name, x in values.items()}
-    return np.stack([np.asarray(table[name], dtype=float) for name in system.speed_names], axis=-1)
+    names = [system.speed_names[i] for i in whole_states.carrying(system, True)]
+    assert table.keys() == set(names)
+    return np.stack([np.asarray(table[name], dtype=float) for name in names], axis=-1)
+
+
+def whole_motion(system: bc.System, q: np.ndarray, u: np.ndarray, udot: np.ndarray
+                 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """States and accelerations of all joints from those of the joints that carry links."""
+    place, speeds = whole_states.whole_state(system, q, u)
+    rates = np.zeros_like(speeds)
+    rates[..., whole_states.carrying(system, True)] = udot
+    return place, speeds, system.kernels.run("joint_accelerations", {"q": place, "u": speeds, "udot": rates}, None, 0.0)
 
 
 def reference(name: str) -> dict[str, Any]:
@@ -181,8 +194,9 @@ def test_four_bar_of_the_paper(branch: str) -> None:
     """Section VI.A: the driving torque along the cycloidal motion (35), (36), and the inertia felt at the crank."""
     driven = reference("four_bar")["branches"][branch]["driven"]
     system = bc.compile(bc.load("four_bar"), "complement", independent=["A"])
-    q, u, udot = (by_name(system, **dict(zip("ABC", np.transpose([state[key] for state in driven]), strict=True)))
-                  for key in ("theta", "thetadot", "thetaddot"))
+    q, u, udot = whole_motion(system, *(
+        by_name(system, **dict(zip("ABC", np.transpose([state[key] for state in driven]), strict=True)))
+        for key in ("theta", "thetadot", "thetaddot")))
     tau = inverse(system, q, u, udot)
     crank = system.speed_names.index("A.angle")
     assert len(driven) == 41
@@ -203,7 +217,7 @@ def test_five_bar_of_the_paper(branch: str) -> None:
         one, two = (np.transpose([state[f"{key}_leg{leg}"] for state in driven]) for leg in (1, 2))
         return by_name(system, leg1__1=one[0], leg1__2=one[1], leg2__1=two[0], leg2__2=two[1])
 
-    q, u, udot = joints("theta"), joints("thetadot"), joints("thetaddot")
+    q, u, udot = whole_motion(system, joints("theta"), joints("thetadot"), joints("thetaddot"))
     tau = inverse(system, q, u, udot)
     at = [system.speed_names.index(f"{name}.angle") for name in names]
     assert np.abs(tau[:, at] - [state["tau"] for state in driven]).max() < 1e-10
@@ -217,7 +231,7 @@ def test_redundant_five_bar_of_the_reference() -> None:
     start = reference("redundant_five_bar")["trajectory"][0]
     system = bc.compile(bc.load("redundant_five_bar"), "complement")
     q = by_name(system, **{f"leg{i // 2 + 1}__{i % 2 + 1}": x for i, x in enumerate(start["theta_all"])})
-    udot = system.forward_dynamics(q, np.zeros(system.nu))
+    udot = system.forward_dynamics(whole_states.whole_q(system, q), np.zeros(system.nu))
     found = [udot[system.speed_names.index(f"leg1.{k}.angle")] for k in (1, 2)]
     assert np.abs(np.array(found) - [start["u1dot"], start["u2dot"]]).max() < 1e-10
 

@@ -48,3 +48,14 @@ def tree_matrix(system: bc.System, q: npt.ArrayLike, t: Any = 0.0) -> np.ndarray
     """The mass matrix of the joints that carry links."""
     some = carrying(system, True)
     return system.mass_matrix(q, t=t, speeds="tree")[..., some, :][..., :, some]
+
+
+def tree_forces(system: bc.System, q: npt.ArrayLike, tau: npt.ArrayLike, t: Any = 0.0) -> np.ndarray:
+    """Forces (..., speeds) of the joints that carry links that have the power of the forces tau (..., nu) of all
+    joints in every motion that they allow, as if the loops were open."""
+    some = carrying(system, True)
+    place = np.asarray(q, dtype=float)
+    still = whole_u(system, place, np.zeros(len(some)), t)
+    units = whole_u(system, place[..., None, :], np.eye(len(some)), t) - still[..., None, :]
+    units[..., some] = np.eye(len(some))
+    return (units @ np.asarray(tau, dtype=float)[..., None])[..., 0]

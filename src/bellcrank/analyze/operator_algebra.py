@@ -93,7 +93,7 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     >>> linkage = bc.compile(bc.load("four_bar"))
     >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
     >>> found = bc.analyze.partition(linkage, state)
-    >>> bool(np.allclose(found.step_f()[:3], linkage.forward_dynamics(state)[:3]))  # of joints that carry links
+    >>> bool(np.allclose(found.step_f(), linkage.forward_dynamics(state)))
     True
     """
     plans, t = system.plans, one_time(t)
@@ -101,8 +101,10 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     plans.tree.refuse_flexible("partition")
     loops = plans.loops
     place = flat("q", q, plans.tree.nq, "the coordinates")
-    given = given_forces(plans, q, None if tau is None else actuator_forces(plans, q, u, tau, t=t), None, t)
-    force = given.tau - tree_forces(plans, q, u, np.zeros(plans.tree.nu), given.wrenches, t)
+    own_forces, wrenches, _ = given_forces(plans, q, tau, None, t)
+    given = own_forces if tau is None else actuator_forces(plans, q, u, own_forces, t=t)
+    force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), wrenches, t)
+    speeds = flat("u", u, plans.tree.nu, "one for every speed")
     lead, rows = force.shape[:-1], loops.rows(q, u, t)
     right, axes = loops.gamma(q, u, t, rows), loops.poses(q, t)[0]
 
@@ -112,7 +114,9 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
             return np.asarray(np.broadcast_to(array, (*lead, *array.shape[array.ndim - axes:]))[index])
 
         mine = ClosureArrays(*(own(part, size) for part, size in zip(rows, (1, 2, 2, 1, 1, 1), strict=True)))
-        return Partition(plans.tree, _operators_at(system, own(place, 1), t), own(force, 1), mine, own(axes, 3),
-                         own(right, 1), secondary=secondary)
+        state = {"q": own(place, 1), "u": own(speeds, 1)}
+        return Partition(plans.tree, _operators_at(system, state["q"], t), own(force, 1), mine, own(axes, 3),
+                         own(right, 1), secondary=secondary, complete=lambda udot: plans.kernels.run(
+                             "joint_accelerations", {**state, "udot": udot}, None, t))
 
     return StateBatch.of(lead, at) if lead else at(())

@@ -27,7 +27,7 @@ from bellcrank.system.loop_errors import (
     loop_rows,
 )
 from bellcrank.system.loop_loads import loop_loads
-from bellcrank.system.named_forces import given_forces
+from bellcrank.system.named_forces import given_forces, loop_forces
 from bellcrank.system.tree_dynamics import tree_forces
 from bellcrank.system.whole_programs import run_whole, with_careful_states
 from bellcrank.target.backend import DoorForm
@@ -172,12 +172,17 @@ def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Fl
 def _looped_drives(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
                    wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
     """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
+    own = loop_forces(plans, np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau))
     force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     force = actuator_forces(plans, q, u, force, t=t)
     if not plans.model.prescribed_mask().any():
-        return np.array(np.broadcast_to(force, np.broadcast_shapes(force.shape, np.shape(udot))))
-    given = {"q": q, "u": u, "udot": udot, "tau": force}
-    return run_whole(plans, "enforced_forces", given, wrenches, t, partial(_careful_drives, plans))
+        out = np.array(np.broadcast_to(force, np.broadcast_shapes(force.shape, np.shape(udot))))
+    else:
+        given = {"q": q, "u": u, "udot": udot, "tau": force}
+        out = run_whole(plans, "enforced_forces", given, wrenches, t, partial(_careful_drives, plans))
+    for name, amount in own.items():
+        out[..., plans.configuration.speed_entries(name)] = amount
+    return out
 
 
 def _careful_drives(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike

@@ -40,8 +40,7 @@ Two arms hold a crate by ball joints; then one lets go:
 >>> system = bc.compile(m, "operator", cut=["left grip", "right grip"])
 >>> q, u = system.assemble(u=np.linspace(-1.0, 1.0, system.nu))[:2]
 >>> grasp = bc.analyze.partition(system, q, u, secondary=["crate"])
->>> arms = [i for i, name in enumerate(system.speed_names) if "grip" not in name]  # the grips close loops
->>> bool(np.allclose(grasp.step_f()[arms], system.forward_dynamics(q, u)[arms]))
+>>> bool(np.allclose(grasp.step_f(), system.forward_dynamics(q, u)))
 True
 >>> dropped = grasp.with_constraints(["left grip"])
 >>> dropped.step_c() is grasp.step_c(), len(grasp.step_d()), len(dropped.step_d())
@@ -50,7 +49,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -169,16 +168,18 @@ class Partition:
 
     `force` is tau less the bias, `rows` and `right` (U) are those of all closures and couplers, `axes` the links'
     rotation matrices, ground first. `secondary` names bodies: all that hangs from the ground with them is secondary.
+    `complete` adds the accelerations of loop joints to those of the joints that carry links.
     """
 
     def __init__(self, tree: Tree, operators: SpatialOperators, force: npt.ArrayLike, rows: Rows, axes: npt.ArrayLike,
-                 right: npt.ArrayLike, *, secondary: Collection[str]) -> None:
+                 right: npt.ArrayLike, *, secondary: Collection[str],
+                 complete: Callable[[Floats], Floats] | None = None) -> None:
         a, factors, self.names = _conditions(tree, rows, np.asarray(axes, dtype=float))
         second = _secondary_links(tree, secondary)
         halves = tuple(_half(tree, operators, a, factors, [k for k in range(1, tree.n + 1) if (k in second) == which])
                        for which in (False, True))
         self.free = FreeHalves(operators, np.asarray(force, dtype=float), (halves[0], halves[1]))
-        self._right = np.asarray(right, dtype=float)
+        self._right, self._complete = np.asarray(right, dtype=float), complete
         self.active = list(range(len(self.names)))
 
     def with_constraints(self, kept: Collection[str]) -> Partition:
@@ -187,7 +188,7 @@ class Partition:
             if name not in self.names:
                 raise ModelError(f"no closure {name!r}; there are {', '.join(dict.fromkeys(self.names))}")
         other = object.__new__(Partition)
-        other.free, other.names, other._right = self.free, self.names, self._right
+        other.free, other.names, other._right, other._complete = self.free, self.names, self._right, self._complete
         other.active = [r for r, name in enumerate(self.names) if name in set(kept)]
         return other
 
@@ -280,9 +281,13 @@ class Partition:
         return through + self.free.factor @ joint if half.coupled else through
 
     def step_f(self) -> Floats:
-        """betadot = betadot^f + betadot^e, all speeds of the tree; zero at loop joints."""
+        """betadot = betadot^f + betadot^e, all speeds."""
         a, e = self.step_a(), self.step_e()
-        return a.primary + a.secondary + e.primary + e.secondary
+        return self._whole(a.primary + a.secondary + e.primary + e.secondary)
+
+    def _whole(self, udot: Floats) -> Floats:
+        """Accelerations of all joints from those of the joints that carry links."""
+        return udot if self._complete is None else self._complete(udot)
 
     def closed_form(self) -> Floats:
         """betadot in one expression, (3.13), both systems as one. Cost: O(m n + m^3)."""
@@ -294,7 +299,7 @@ class Partition:
         x = root @ (free.factor @ free.force)
         inner = x - b @ np.linalg.solve(b.T @ b, b.T @ x - self.right[some])  # A Lambda A* = b* b
         result: Floats = free.factor.T @ (root @ inner)
-        return result
+        return self._whole(result)
 
 
 # -- taking the description apart -----------------------------------------------------------------------------------
