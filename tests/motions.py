@@ -96,10 +96,11 @@ def integrated(rates: Callable[[float, np.ndarray], np.ndarray], y: Any, times: 
 
 
 def four_bar_rows(branch: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Times, q and u of the independent free run of the four-bar."""
+    """Times, q and u of the independent free run of the four-bar; the angles round the loop add up to whole turns."""
     rows = reference("four_bar")["branches"][branch]["free"]
     q = np.array([[r[f"theta{k}"] for k in (1, 2, 3)] for r in rows])
     u = np.array([[r[f"theta{k}dot"] for k in (1, 2, 3)] for r in rows])
+    q, u = (np.column_stack([x, -x.sum(-1)]) for x in (q, u))
     return np.array([r["t"] for r in rows]), q, u
 
 

@@ -16,6 +16,7 @@ import bellcrank as bc
 from bellcrank.simulate.courses import Course
 from bellcrank.target.llvm import jit
 from test_examples import script
+from whole_states import whole_q, whole_state
 
 GRASP, GENEVA, LANDING = "05_grasp", "06_geneva_wheel", "07_landing_leg"
 
@@ -214,7 +215,7 @@ def test_the_same_call_gives_the_same_bits() -> None:
 
     def run(system: bc.System, time: float) -> np.ndarray:
         events = [bc.Event(at(time), "caught", action=bc.attach("nail"))]
-        return system.simulate(([0.3, 0.5], [1.0, -2.0]), 0.2, step=2e-3, events=events).q.values
+        return system.simulate(whole_state(system, [0.3, 0.5], [1.0, -2.0]), 0.2, step=2e-3, events=events).q.values
 
     first = run(arm, 0.05)
     run(arm, 0.11)
@@ -340,7 +341,7 @@ def test_a_load_is_dropped_and_another_one_taken() -> None:
 def caught(stepper: str = "rk8", step: float | None = 2e-3, **options: Any) -> bc.Result:
     """A double pendulum whose elbow is caught for a while."""
     arm = bc.compile(nailed(), **options)
-    return arm.simulate(([0.3, 0.5], [1.0, -2.0]), 0.3, step=step, stepper=stepper, events=[
+    return arm.simulate(whole_state(arm, [0.3, 0.5], [1.0, -2.0]), 0.3, step=step, stepper=stepper, events=[
         bc.Event(at(0.05), "caught", action=bc.attach("nail")), bc.Event(at(0.2), "let go", action=bc.detach("nail"))])
 
 
@@ -371,14 +372,16 @@ def test_momenta() -> None:
 
 
 @pytest.mark.parametrize("forces", [
-    {"wrenches": {"lower": [0.3, 0, 0, 0, 1.0, 2.0]}}, {"tau": [0.5, -1.0]}, {"closing": "velocity"},
+    {"wrenches": {"lower": [0.3, 0, 0, 0, 1.0, 2.0]}}, {"tau": {"shoulder": 0.5, "elbow": -1.0}},
+    {"closing": "velocity"},
     {"control": bc.Traced(lambda t, q, u: {"elbow": -2.0 * u["elbow"] + bc.math.sin(9.0 * t)})}],
     ids=lambda x: next(iter(x)))
 def test_arms_by_themselves_feel_all_forces(forces: dict[str, Any]) -> None:
     """Method "operator", whose runs compute step (D) apart."""
     events = [bc.Event(at(0.05), "caught", action=bc.attach("nail"))]
-    one, two = (bc.compile(nailed(), method=method).simulate(([0.3, 0.5], [1.0, -2.0]), 0.1, step=0.01, events=events,
-                                                             **forces) for method in ("operator", "elimination"))
+    arms = [bc.compile(nailed(), method=method) for method in ("operator", "elimination")]
+    start = whole_state(arms[0], [0.3, 0.5], [1.0, -2.0])
+    one, two = (arm.simulate(start, 0.1, step=0.01, events=events, **forces) for arm in arms)
     assert one.attrs["status"] == "finished" and np.abs(one.q.values - two.q.values).max() < 1e-13
 
 
@@ -398,9 +401,11 @@ def test_batches_change_at_times_of_their_own() -> None:
     m.add_joint_spring("spring", "elbow", stiffness=m.parameter("k", 0.0))
     q, u = np.array([[0.3, 0.5], [0.8, -0.2], [0.1, 0.0]]), np.array([[1.0, -2.0], [0.0, 1.0], [-1.0, 0.5]])
     stiffness, tau = np.array([0.0, 2.0, 5.0]), np.array([[0.1, 0.0], [0.0, 0.2], [0.3, -0.1]])
+    tau = np.pad(tau, ((0, 0), (0, 3)))
     events = [bc.Event(lambda t, q, u: q["shoulder"] - 0.35, "caught", 1, bc.attach("nail")),
               bc.Event(at(0.2), "let go", action=lambda state, system: bc.detach("nail") if system.loops else None)]
     arm = bc.compile(m)
+    q, u = whole_state(arm, q, u)
     many = arm.with_parameters(k=stiffness).simulate((q, u), 0.3, step=2e-3, tau=tau, events=events)
     assert many.q.dims == ("time", "sample", "coordinate") and many.attrs["status"] == "finished"
     assert set(many["event_sample"].values.tolist()) == {0, 1, 2}
@@ -430,14 +435,14 @@ def nailed(**options: Any) -> bc.Mechanism:
 
 def test_attached_systems() -> None:
     arm = bc.compile(nailed())
-    q = np.array([0.3, 0.5])
+    q = whole_q(arm, [0.3, 0.5])
     fixed = arm.attach("nail", at=q)
     assert (arm.loops, fixed.loops, arm.dof, fixed.dof) == ((), ("nail",), 2, 1)
     assert np.abs(fixed.loop_error(q)).max() < 1e-15 < np.abs(fixed.loop_error(q + 0.1)).max()
     place = arm.pose(q, arm.body_names[1])
     same = bc.compile(nailed(parent_pose=bc.Pose(place.position), closed=True))
-    assert np.abs(fixed.reactions(q, [0, 0])["nail"] - same.reactions(q, [0, 0])["nail"]).max() < 1e-12
-    for bad in ({"names": ("nail",), "at": np.zeros((2, 2))}, {"names": ("knot",), "at": q}):
+    assert np.abs(fixed.reactions(q, np.zeros(5))["nail"] - same.reactions(q, np.zeros(5))["nail"]).max() < 1e-12
+    for bad in ({"names": ("nail",), "at": np.zeros((2, 6))}, {"names": ("knot",), "at": q}):
         with pytest.raises((bc.StateError, bc.ModelError), match="attach"):
             arm.attach(*bad["names"], at=bad["at"])
 
@@ -477,7 +482,8 @@ def test_frames_of_all_joints(kind: Any) -> None:
 def test_results_in_files(tmp_path: Path) -> None:
     """What is streamed, what is in memory and what is read again are the same."""
     def run_into(file: Path | None) -> bc.Result:
-        return bc.compile(nailed()).simulate(([0.3, 0.5], [1.0, -2.0]), 0.2, step=0.01, file=file, events=[
+        arm = bc.compile(nailed())
+        return arm.simulate(whole_state(arm, [0.3, 0.5], [1.0, -2.0]), 0.2, step=0.01, file=file, events=[
             bc.Event(at(0.05), "caught", action=bc.attach("nail"))])
 
     run, wanted = run_into(tmp_path / "run.nc"), run_into(None)
@@ -511,8 +517,9 @@ def test_changes_that_cannot_be(change: bc.Change, message: str) -> None:
     m = nailed()
     m.add_joint("peg", bc.Spherical(), m.ground, m.bodies[1], bc.Pose((0, 3.0, 0)), closed=False)
     events = [bc.Event(at(0.01), "first", action=bc.attach("nail")), bc.Event(at(0.02), "then", action=change)]
+    arm = bc.compile(m)
     with pytest.warns(bc.SimulationWarning, match=message):
-        result = bc.compile(m).simulate(([0.3, 0.5], [0.0, 0.0]), 0.05, step=5e-3, events=events)
+        result = arm.simulate(whole_state(arm, [0.3, 0.5], [0.0, 0.0]), 0.05, step=5e-3, events=events)
     assert result.attrs["status"] == "failed" and float(result.time[-1]) == pytest.approx(0.02)
 
 

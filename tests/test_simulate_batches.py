@@ -168,7 +168,7 @@ def test_parameters_of_a_linkage(stepper: str) -> None:
     masses = np.array([5.0, 1.0, 2.0, 20.0, 0.5, 3.0, 4.0, 6.0, 9.0])
     run = {"step": 2e-3, "stepper": stepper, "output": 0.1}
     result = machine.with_parameters(mass=masses).simulate((q[0], u[0]), 0.5, **run)
-    assert result.attrs["status"] == "finished" and result.q.shape == (6, 9, 3)
+    assert result.attrs["status"] == "finished" and result.q.shape == (6, 9, 4)
     assert float(result.loop_error.max()) < 1e-12
     plain = system("four_bar").simulate((q[0], u[0]), 0.5, **run)
     assert np.abs(result.q.values[:, 0] - plain.q.values).max() < 1e-9
@@ -275,11 +275,11 @@ def test_forces_of_rollouts_by_name() -> None:
     state = linkage.assemble(q={"A": np.array([0.4, 0.5, 0.6])}, u={"A": 1.0})
     one, other = (bc.rollout(linkage, (state.q, state.u), step=1e-3) for _ in range(2))
     one.step({"A": np.array([1.0, 2.0, 3.0])}, steps=5)
-    other.step(np.array([[1.0, 0, 0], [2.0, 0, 0], [3.0, 0, 0]]), steps=5)
+    other.step(np.array([[1.0, 0, 0, 0], [2.0, 0, 0, 0], [3.0, 0, 0, 0]]), steps=5)
     assert np.array_equal(one.q, other.q) and repr(one) == "<Rollout of 'four-bar': 3 states, t = 0.005 s>"
     with pytest.raises(bc.ModelError, match=r"rollout: tau: no joint called 'AA'"):
         one.step({"AA": 1.0})
-    with pytest.raises(bc.StateError, match=r"tau must have the shape \(3, 3\) or \(3,\), got \(2, 3\)"):
+    with pytest.raises(bc.StateError, match=r"tau must have the shape \(3, 4\) or \(4,\), got \(2, 4\)"):
         one.step({"A": np.array([1.0, 2.0])})
 
 

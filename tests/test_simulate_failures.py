@@ -89,18 +89,36 @@ def test_open_loops_are_refused() -> None:
     machine = system("four_bar")
     state = machine.assemble(q={"A": 1.0}, u={"A": 1.0})
     with pytest.raises(bc.StateError, match="four-bar.*open.*assemble"):
-        machine.simulate((state.q + [0.0, 0.01, 0.0], state.u), 0.1)
+        machine.simulate((state.q + [0.0, 0.01, 0.0, 0.0], state.u), 0.1)
     with pytest.raises(bc.StateError, match="assemble"):
-        machine.simulate((state.q, state.u + [0.0, 0.1, 0.0]), 0.1)
-    batch = np.stack([state.q, state.q + [0.0, 0.01, 0.0]])
+        machine.simulate((state.q, state.u + [0.0, 0.1, 0.0, 0.0]), 0.1)
+    batch = np.stack([state.q, state.q + [0.0, 0.01, 0.0, 0.0]])
     with pytest.raises(bc.StateError, match="open"):
         machine.simulate((batch, state.u), 0.1)
+
+
+@pytest.mark.parametrize("joint", "ABCD")
+@pytest.mark.parametrize("cut", "BD")
+def test_every_coordinate_must_fit_the_others(joint: str, cut: str) -> None:
+    """Wherever the loop is cut: no coordinate is ignored. Whole turns are no difference."""
+    machine = bc.compile(bc.load("four_bar"), cut=[cut])
+    state = machine.assemble(q={"A": 1.0}, u={"A": 1.0})
+    one = 1.0 * (np.array(list("ABCD")) == joint)
+    message = f"q of joint '{cut}' is .* its links put it at .*assemble" if joint == cut else "open.*assemble"
+    with pytest.raises(bc.StateError, match=message):
+        machine.simulate((state.q + 0.01 * one, state.u), 0.1)
+    message = f"u of joint '{cut}' is .* its links put it at .*assemble" if joint == cut else "open.*assemble"
+    with pytest.raises(bc.StateError, match=message):
+        machine.simulate((np.stack([state.q, state.q]), np.stack([state.u, state.u + 0.01 * one])), 0.1)
+    result = machine.simulate((state.q + 2.0 * np.pi * one, state.u), 0.1)
+    plain = machine.simulate(state, 0.1)
+    assert np.abs(result.q.values - plain.q.values - 2.0 * np.pi * one).max() < 1e-9
 
 
 def test_small_gaps_are_closed() -> None:
     machine = system("four_bar")
     state = machine.assemble(q={"A": 1.0}, u={"A": 1.0})
-    result = machine.simulate((state.q + [0.0, 1e-8, 0.0], state.u + [0.0, 0.0, 1e-8]), 0.1)
+    result = machine.simulate((state.q + [0.0, 1e-8, 0.0, 0.0], state.u + [0.0, 0.0, 1e-8, 0.0]), 0.1)
     assert float(result.loop_error.max()) < 1e-13 and float(result.loop_rate_error.max()) < 1e-12
     loose = bc.compile(ball_pendulum()).simulate(([2.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0]), 0.1)
     assert abs(np.linalg.norm(loose.q[0]) - 1.0) < 1e-15

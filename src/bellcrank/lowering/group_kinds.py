@@ -222,7 +222,8 @@ class _Rolling:
         for m, (j, link) in enumerate(own, len(s.links) + len(s.witnesses)):
             numbers, width = self._link_numbers(graph, link, at, bind)
             joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
-            joints.append(LoopJointView(joint, self._frame(graph, tree.loop_joints[j].closure, at + width, bind)))
+            frame = self._frame(graph, tree.loop_joints[j].closure, at + width, bind)
+            joints.append(LoopJointView(joint, frame, tree.loop_joints[j].open))
             at += width + 12
         group = GroupView(replace(s.shape, sizes=self.sizes[index]).bound(bind), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,

@@ -17,7 +17,7 @@ from bellcrank.loops.loop_paths import paths_between
 from bellcrank.loops.plan import Group, LoopPlan
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import NodeMotion
-from bellcrank.topology.tree import Closure, Tree
+from bellcrank.topology.tree import LoopJoint, Tree
 
 __all__ = ["PASSING", "VIRTUAL", "ClosureShape", "GroupShape", "JointShape", "Local", "Ports", "RelationShape",
            "closure_shape", "free_speeds", "row_places", "shapes_of", "shared_columns"]
@@ -63,6 +63,7 @@ class JointShape(NamedTuple):
     kind: tuple[object, ...]
     first_path: tuple[int, ...]  #: members from the common ancestor, which is left out, to the end
     second_path: tuple[int, ...]
+    open: bool  #: it is released
 
 
 class RelationShape(NamedTuple):
@@ -202,7 +203,7 @@ def _draft(tree: Tree, group: Group, children: list[Group], row_starts: list[int
         carried=tuple(speeds[v] for v in group.carried), closures=closures, relations=relations,
         grounded=reference == 0, ports=ports, above=Ports((), ()), body_slot=-1, speed_slots=(),
         shared=shared_columns(tree, links, speeds),
-        joints=tuple(joint_shape(tree, tree.loop_joints[j].closure, bodies) for j in group.joints))
+        joints=tuple(joint_shape(tree, tree.loop_joints[j], bodies) for j in group.joints))
     return shape, links, group.closures, _Index(bodies, speeds, witnesses)
 
 
@@ -224,10 +225,11 @@ def closure_shape(tree: Tree, k: int, bodies: dict[int, int]) -> ClosureShape:
     return ClosureShape(kind, bodies[c.first], bodies[c.second], tuple(left), tuple(right), (plain[0], plain[1]))
 
 
-def joint_shape(tree: Tree, c: Closure, bodies: dict[int, int]) -> JointShape:
+def joint_shape(tree: Tree, own: LoopJoint, bodies: dict[int, int]) -> JointShape:
     """A loop joint by local numbers."""
+    c = own.closure
     left, right = (tuple(bodies[link] for link in reversed(path)) for path in paths_between(tree, c.first, c.second))
-    return JointShape(c.kind.kind(), left, right)
+    return JointShape(c.kind.kind(), left, right, own.open)
 
 
 def row_places(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]

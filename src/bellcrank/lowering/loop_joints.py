@@ -10,7 +10,8 @@ power is one on column k and none on the others. With e the nearest common ances
 
 where A and B are the links, X carries motions to the child's frame, and c_B, c_J are what angular velocities and speeds
 add: no type of joint is asked for anything that it does not know as a joint of the tree. (1) is of first order: exact
-in what remains after each correction. Cost: linear in the number of links around the loop.
+in what remains after each correction. Cost: linear in the number of links around the loop. A joint that is released
+stands still: the motion of its links is not one of its coordinates alone.
 """
 
 from __future__ import annotations
@@ -44,9 +45,12 @@ class LoopJointView:
 
     joint: Link
     frame: Transform
+    open: bool  #: it is released and stands still
 
     def displacements(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(1), without what the changes of the links' coordinates on both paths add, which (2) tells."""
+        if self.open:
+            return self._still()
         axes, origin = _place(first)
         for t in self.joint.transforms:
             axes, origin = t.turned(axes), origin + axes.apply(t.translation)
@@ -67,6 +71,8 @@ class LoopJointView:
 
     def speeds(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(2); linear in the numbers along both paths."""
+        if self.open:
+            return self._still()
         own = _twist(first)
         for t in self.joint.transforms:
             own = t.velocity(own)
@@ -74,6 +80,8 @@ class LoopJointView:
 
     def accelerations(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(3)."""
+        if self.open:
+            return self._still()
         omega, own = _accelerated(first)
         for t in self.joint.transforms:
             own = t.acceleration(own)
@@ -84,6 +92,9 @@ class LoopJointView:
         found = self._shares(Motion(other.angular, other.linear + pull) - own)
         return tuple(select_less(abs(force), _SOME, x, _NOT_A_NUMBER)  # who is asked about such forces knows what to do
                      for x, force in zip(found, self.joint.change("tau"), strict=True))
+
+    def _still(self) -> tuple[Number, ...]:
+        return (0.0,) * len(self.joint.columns)
 
     def _shares(self, motion: Motion) -> tuple[Number, ...]:
         columns = self.joint.columns

@@ -191,7 +191,7 @@ class LoopedDirect(Direct):
     @cached_property
     def loop_joints(self) -> list[LoopJointView]:
         """The joints that carry no link."""
-        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind))
+        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open)
                 for k, own in enumerate(self.tree.loop_joints, self.tree.n + 1)]
 
     def with_loop_joints(self, what: str, entries: list[Number]) -> list[Number]:

@@ -79,12 +79,11 @@ class Changing:
         q = self._closed(system, q, state.t, change)
         start = float(loose.energy(q, u, t=state.t))
         after = impulse(loose, q, u, t=state.t, speeds=still)
-        q, speeds = _with_loop_joints(system, q, after.u, state.t)
         self.system = system
         self._take(goal)
         outcome = Outcome(after.loss, start - before, after.closures)
         self.lost, self.added = self.lost + outcome.lost, self.added + outcome.added
-        return State(q, speeds, state.t), outcome
+        return State(q, after.u, state.t), outcome
 
     def _pinned(self, goal: Arrangement, q: Floats, t: float) -> Arrangement:
         """Closing joints that are locked are held where they are, if their loops are closed; others go on being held
@@ -118,6 +117,10 @@ class Changing:
         if float(shares.max(initial=0.0)) > 1e-12:
             target = Target(system.model.bound_mask(), 1.0 / system.model.tree.speed_sizes)
             q, _ = system.plans.closer.close(q, target, t)
+        measured = system.plans.loops.measured(q, t)
+        for own in system.model.tree.loop_joints:
+            if own.name in change.attach:
+                q[own.q] = measured[own.q]
         return q
 
     def variant(self, wanted: Arrangement) -> Machine:
@@ -183,17 +186,3 @@ class Changing:
         source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
         return Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
                    self._setup.cuts)
-
-
-def _with_loop_joints(system: Machine, q: Floats, u: Floats, t: float) -> tuple[Floats, Floats]:
-    """A state with the coordinates of loop joints as their links have them where they are closed, and with speeds of
-    zero where they are open."""
-    tree = system.model.tree
-    closed, place, speeds = {c.name for c in tree.closures}, q.copy(), u.copy()
-    here = system.plans.loops.measured(q, t)
-    for own in tree.loop_joints:
-        if own.name in closed:
-            place[own.q] = here[own.q]
-        else:
-            speeds[own.u] = 0.0
-    return place, speeds

@@ -65,7 +65,7 @@ def impulse(system: Machine, q: Floats, u: Floats, *, t: float = 0.0, speeds: Ma
         wanted.append(np.array([change]))
         sizes.append(power_of_two(float(np.abs(factors * tree.speed_sizes).max())))
     if not rows:
-        return Impulse(u.copy(), np.zeros(system.nu), 0.0, {})
+        return Impulse(np.where(tree.loop_speeds(), 0.0, u), np.zeros(system.nu), 0.0, {})  # loop joints are all open
     jacobian, gamma, free, size = np.concatenate(rows), np.concatenate(wanted), tree.free_speeds(), np.array(sizes)
     try:
         space = null_space(jacobian[:, free], size, tree.speed_sizes[free])

@@ -210,22 +210,50 @@ class Setup:
         if not np.isfinite(y).all():
             entry = int(np.argwhere(~np.isfinite(y))[0, 1])
             raise StateError(f"simulate: the quaternion at {system.coordinate_names[entry]} is zero")
-        held = system.model.bound_mask()
-        if held.any():
+        driven = system.model.prescribed_mask()
+        if driven.any():
             moved = system.kernels.run("displaced", {"q": y[:, :nq], "dq": np.zeros(system.nu)}, None, self.start)
             speeds = system.kernels.run("driven_speeds", {"q": y[:, :nq], "u": y[:, nq:]}, None, self.start)
-            y[:, :nq], y[:, nq:] = moved, np.where(held, speeds, y[:, nq:])
+            y[:, :nq], y[:, nq:] = moved, np.where(driven, speeds, y[:, nq:])
         if not system.model.tree.looped:
-            return y
+            return self._measured(y)
         gap, rate = open_shares(system.plans, y[:, :nq], y[:, nq:], self.start)
         if gap.max() > OPEN or rate.max() > OPEN:
             raise self._open(y)
         some = np.flatnonzero((gap > ROUNDING) | (rate > ROUNDING))
+        y = self._measured(y)
         if len(some) and not system.model.batched:
-            target = Target(held, 1.0 / system.model.tree.speed_sizes)
+            target = Target(system.model.bound_mask(), 1.0 / system.model.tree.speed_sizes)
             y[some, :nq], _ = system.plans.closer.close(y[some, :nq], target, self.start)
             y[some, nq:], _ = project(system.plans.loops, y[some, :nq], y[some, nq:], target, self.start)
         return y
+
+    def _measured(self, y: Floats) -> Floats:
+        """The states with what their links say of loop joints; refuses states that say otherwise. Joints that are
+        released stand still where they are given."""
+        system, nq = self.system, self.system.nq
+        tree = system.model.tree
+        if not tree.loop_joints:
+            return y
+        q, t = y[:, :nq].copy(), self.start
+        found = system.plans.loops.measured(q, t)
+        for own in tree.loop_joints:
+            if not own.open:
+                q[:, own.q] = found[:, own.q]
+        u = system.kernels.run("joint_speeds", {"q": q, "u": y[:, nq:]}, None, t)
+        fast = 1.0 + np.abs(u / tree.speed_sizes).max(axis=-1, keepdims=True)
+        for what, given, known, sizes in (("q", y[:, :nq], q, tree.coordinate_sizes),
+                                          ("u", y[:, nq:], u, fast * tree.speed_sizes)):
+            for own in tree.loop_joints:
+                entries = own.q if what == "q" else own.u
+                off = np.abs(given - known)[:, entries]
+                if not own.open and (off / np.broadcast_to(sizes, given.shape)[:, entries]).max() > OPEN:
+                    row = int(off.max(axis=-1).argmax())
+                    raise StateError(
+                        f"simulate: {what} of joint {own.name!r} is {_listed(given[row, entries])}, but its links put "
+                        f"it at {_listed(known[row, entries])} ({'position' if what == 'q' else 'speed'} of a joint "
+                        "that closes a loop); use the state that assemble() or project() returns")
+        return np.concatenate([q, u], axis=-1)
 
     def _open(self, y: Floats) -> StateError:
         """A state whose loops are open: which ones, and the two things that can be meant."""
@@ -269,6 +297,11 @@ class Setup:
         assert rows is not None
         by_body = on_bodies(self.system, np.abs(rows).max(axis=0))
         return tuple(b for b in range(bodies) if by_body[b].any())
+
+
+def _listed(values: Floats) -> str:
+    text = ", ".join(f"{x:.6g}" for x in values)
+    return text if len(values) == 1 else f"[{text}]"
 
 
 def _stepper(name: str) -> Integrator | None:

@@ -13,7 +13,7 @@ from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.turns import apply, by_columns, product
 from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
-from bellcrank.topology.tree import Closure, LinkStep, LoopForce, Tree
+from bellcrank.topology.tree import Closure, LinkStep, LoopForce, LoopJoint, Tree
 
 __all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
 
@@ -21,7 +21,8 @@ __all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "
 def release(tree: Tree, names: Collection[str]) -> Tree:
     """The tree without the closures of these names, and without the forces along their coordinates.
 
-    Coordinates keep their places. Only joints at which loops are cut, and constraints, can be let go.
+    Coordinates keep their places; those of open joints stand still. Only joints at which loops are cut, and
+    constraints, can be let go.
     """
     known = [c.name for c in tree.closures]
     for name in names:
@@ -37,7 +38,8 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
                   for p in tree.pairs
                   if not isinstance(p, LoopForce) or p.closure in place)
     return replace(tree, closures=tuple(tree.closures[i] for i in kept), pairs=pairs, plan=None,
-                   steps=tuple(s for s in steps if s.links or s.closures))
+                   steps=tuple(s for s in steps if s.links or s.closures),
+                   loop_joints=tuple(LoopJoint(*own[:3], own.open or own.name in names) for own in tree.loop_joints))
 
 
 def in_the_tree(tree: Tree, name: str) -> str:

@@ -113,11 +113,12 @@ class Closure(NamedTuple):
 
 
 class LoopJoint(NamedTuple):
-    """A joint that closes a loop, or closed one before it was released: its coordinates follow from its two links."""
+    """A joint that closes a loop: its coordinates follow from its two links. While it is open they stand still."""
 
     closure: Closure  #: as it is when nothing holds it
     q_start: int
     u_start: int
+    open: bool = False  #: it was released
 
     @property
     def name(self) -> str:
