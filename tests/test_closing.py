@@ -60,12 +60,19 @@ def test_projection_of_a_nearly_closed_state() -> None:
     """One call of compiled code; what is far is left to `assemble`."""
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
-    off = np.array([1.0, -2.0, 1.5])
+    off = np.array([1.0, -2.0, 1.5, -0.5])
     for size in (0.0, 1e-10, 1e-7, 1e-5, 1e-3):
         made = system.project(state.q + size * off, state.u + size * off)
         assert np.abs(system.loop_error(made.q)).max() < 1e-13
         assert np.abs(system.loop_rate_error(made.q, made.u)).max() < 1e-12
         assert np.abs(made.q - state.q).max() <= 10.0 * size
+        assert abs(made.q.sum()) < 1e-13 and abs(made.u.sum()) < 1e-12  # the last angle follows from the others
+    for turns in (0.0, 0.5, 1.0, -7.0):  # it is taken from the links, on the turn that is given
+        away = state.q + [1e-7, 0.0, 0.0, 2.0 * np.pi * turns]
+        made = system.project(away, state.u)
+        assert np.abs(made.q[:3] - state.q[:3]).max() < 1e-6
+        assert abs(made.q.sum() - 2.0 * np.pi * round(made.q.sum() / (2.0 * np.pi))) < 1e-13
+        assert abs(made.q[3] - away[3]) < 1e-6 or turns == 0.5
     closed = system.project(state.q, state.u)
     assert np.array_equal(closed.q, state.q)
 

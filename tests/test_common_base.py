@@ -236,7 +236,8 @@ def test_runs_pass_stretched_legs() -> None:
     machine = bc.load("redundant_five_bar")
     reduction, elimination = (bc.compile(machine, method) for method in ("reduction", "elimination"))
     state = elimination.assemble(q=np.random.default_rng(0).uniform(-np.pi, np.pi, elimination.nq))
-    ends = [system.simulate(state, 0.5, stepper="dop853")["q"].values[-1] for system in (reduction, elimination)]
+    ends = [system.simulate(state, 0.5, stepper="dop853", rtol=1e-12, atol=1e-12)["q"].values[-1]
+            for system in (reduction, elimination)]  # coarser runs differ by 1e-4 where they pass
     assert np.abs(ends[0] - ends[1]).max() < 1e-6
 
 
@@ -287,14 +288,14 @@ def test_velocity_level_holds_loops() -> None:
     """The paper's comparison: a four-bar by RK4 in steps of 0.01 s, not projected, closed at the velocity level, (46)
     to (51), and at the acceleration level only."""
     system = bc.compile(bc.load("four_bar"), "reduction")
-    start = system.assemble(q={"A": 0.5})
+    start, n = system.assemble(q={"A": 0.5}), system.nq
 
     def open_by(closing: bool) -> float:
         def flow(y: np.ndarray) -> np.ndarray:
             if closing:
-                speeds = dependent_speeds(system.plans, y[:3], y[3:])[0]
-                return np.concatenate([speeds, system.forward_dynamics(y[:3], speeds)])
-            return np.concatenate([y[3:], system.forward_dynamics(y[:3], y[3:])])
+                speeds = dependent_speeds(system.plans, y[:n], y[n:])[0]
+                return np.concatenate([speeds, system.forward_dynamics(y[:n], speeds)])
+            return np.concatenate([y[n:], system.forward_dynamics(y[:n], y[n:])])
 
         y, h = np.concatenate([start.q, start.u]), 0.01
         for _ in range(200):
@@ -302,6 +303,6 @@ def test_velocity_level_holds_loops() -> None:
             b = flow(y + 0.5 * h * a)
             c = flow(y + 0.5 * h * b)
             y = y + (h / 6.0) * (a + 2.0 * b + 2.0 * c + flow(y + h * c))
-        return float(np.abs(system.loop_error(y[:3])).max())
+        return float(np.abs(system.loop_error(y[:n])).max())
 
     assert open_by(True) < 0.05 * open_by(False)

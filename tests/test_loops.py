@@ -9,6 +9,7 @@ import pytest
 
 import bellcrank as bc
 import looped
+import whole_states
 from bellcrank.loops.loop_paths import loop_joints
 from bellcrank.topology.spanning_tree import spanning_tree
 
@@ -28,7 +29,7 @@ def test_one_cut_for_every_independent_loop() -> None:
         machine = bc.load(name)
         system = bc.compile(machine)
         assert len(system.model.tree.cut_names) == len(machine.joints) - len(machine.bodies)
-        assert set(system.joint_names) | set(system.model.tree.cut_names) == {r.name for r in machine.joints}
+        assert system.joint_names == tuple(r.name for r in machine.joints if r.joint.nu)
         assert system.nq == len(system.coordinate_names)
 
 
@@ -36,7 +37,7 @@ def test_cut_overrides_the_choice() -> None:
     for cut in "ABCD":
         system = bc.compile(bc.load("four_bar"), cut=[cut])
         assert system.loops == (cut,)
-        assert cut not in system.joint_names
+        assert system.joint_names == ("A", "B", "C", "D")  # wherever it is cut
         assert "as asked for" in str(bc.analyze.explain(system))
 
 
@@ -81,7 +82,7 @@ def test_multiple_joints_between_two_bodies() -> None:
     system = bc.compile(m)
     assert system.dof == 1
     assert len(bc.analyze.explain(system).redundant) == 5
-    assert np.abs(system.forward_dynamics([0.4], [1.0])).max() < 1e-12
+    assert np.abs(system.forward_dynamics([0.4, 0.4], [1.0, 1.0])).max() < 1e-12
     assert topology_order_is_valid(m)
 
 
@@ -133,11 +134,11 @@ def test_weights_decide_what_moves() -> None:
 
 def test_branches_of_the_four_bar() -> None:
     system = bc.compile(bc.load("four_bar"))
-    found = bc.analyze.branches(system, q={"A": 0.5235987755982989}, guess=[0.52, -0.1, -2.2])
+    found = bc.analyze.branches(system, q={"A": 0.5235987755982989}, guess=[0.52, -0.1, -2.2, 0.0])
     assert len(found) == 2
     assert found[0].q[1] == pytest.approx(-0.08225408972428526, abs=1e-10)  # the reference's open branch
     assert found[1].q[1] == pytest.approx(-1.364828165684146, abs=1e-10)  # its crossed one
-    near = system.assemble(q={"A": 0.5235987755982989}, guess=[0.52, -1.4, 2.3])
+    near = system.assemble(q={"A": 0.5235987755982989}, guess=[0.52, -1.4, 2.3, 0.0])
     assert near.q[2] == pytest.approx(2.2889728841449624, abs=1e-10)
 
 
@@ -145,8 +146,11 @@ def test_closing_joints_can_be_held_and_measured() -> None:
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
     d = bc.analyze.loop_coordinates(system, state.q, "D")
-    assert d[0] == pytest.approx((-state.q.sum() + np.pi) % (2 * np.pi) - np.pi)
-    assert bc.analyze.loop_speeds(system, state.q, state.u, "D")[0] == pytest.approx(-state.u.sum())
+    assert d[0] == pytest.approx(state.q[3], abs=1e-15)
+    assert d[0] == pytest.approx((-state.q[:3].sum() + np.pi) % (2 * np.pi) - np.pi)
+    speed = bc.analyze.loop_speeds(system, state.q, state.u, "D")[0]
+    assert speed == pytest.approx(state.u[3], abs=1e-15)
+    assert speed == pytest.approx(-state.u[:3].sum())
     again = system.assemble(q={"D": d[0]}, guess=state.q + 0.05)
     assert np.abs(again.q - state.q).max() < 1e-9
 
@@ -177,15 +181,15 @@ def test_what_cannot_close_says_by_how_much() -> None:
     with pytest.raises(bc.AssemblyError, match=r"do not close; 'right' by 0\.\d+ \(joints left, elbow, right\)"):
         system.assemble()
     with pytest.raises(bc.AssemblyError):
-        system.forward_dynamics([0.0, 0.0], [0.0, 0.0])
+        system.forward_dynamics(np.zeros(3), np.zeros(3))
     assert "unknown by rank" in str(bc.analyze.explain(system))
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"q": {"Z": 1.0}}, "no joint called 'Z'"), ({"q": {"A": [1.0, 2.0]}}, "'A' needs 1 value, got 2"),
     ({"q": {"A": float("nan")}}, "not finite"), ({"q": {"A": "x"}}, "not a number"),
-    ({"u": {"A": 1.0, "D": 9.0}}, "joint 'D' cannot have the speed"), ({"guess": [0.0]}, "last axis must have 3"),
-    ({"weights": {"A": -1.0}}, "positive number"), ({"guess": [np.inf, 0, 0]}, "must be finite"),
+    ({"u": {"A": 1.0, "D": 9.0}}, "joint 'D' cannot have the speed"), ({"guess": [0.0]}, "last axis must have 4"),
+    ({"weights": {"A": -1.0}}, "positive number"), ({"guess": [np.inf, 0, 0, 0]}, "must be finite"),
     ({"u": {"A": 1.0, "B": 5.0, "C": 1.0}}, "speeds held contradict each other"),
 ])
 def test_bad_input_of_assembly(arguments: dict[str, object], message: str) -> None:
@@ -227,7 +231,7 @@ def test_singular_positions_are_reported_with_names() -> None:
     m.add_joint("D", bc.Revolute("z"), m.ground, rods["right"], bc.Pose((1.0, 0, 0)))
     system = bc.compile(m)
     with pytest.raises(bc.SingularError, match=r"singular position: 1 of its 2 .* those of A, B, C, D"):
-        system.forward_dynamics(np.zeros(3), np.zeros(3))
+        system.forward_dynamics(np.zeros(4), np.zeros(4))
     near = system.assemble(q={"A": 1e-3})
     assert np.isfinite(system.forward_dynamics(near.q, near.u)).all()
 
@@ -323,7 +327,7 @@ def test_baumgarte_pulls_the_loops_closed(method: str) -> None:
     plain = bc.compile(bc.load("four_bar"), method)
     state = plain.assemble(q={"A": 0.5}, u={"A": 1.0})
     assert np.abs(system.forward_dynamics(state.q, state.u) - plain.forward_dynamics(state.q, state.u)).max() < 1e-9
-    q = state.q + [0.0, 1e-4, 0.0]
+    q = state.q + [0.0, 1e-4, 0.0, 0.0]
     error, rate = plain.loop_error(q), plain.loop_rate_error(q, state.u)
     pulled = system.forward_dynamics(q, state.u)
     assert bc.analyze.loop_acceleration_error(system, q, state.u, pulled)[:2] == pytest.approx(
@@ -347,16 +351,26 @@ def test_joints_that_allow_everything_close_loops_too() -> None:
     m = bc.load("double_pendulum")
     m.add_joint("nothing", bc.Free(), m.ground, "lower")
     system, tree = bc.compile(m), bc.compile(bc.load("double_pendulum"))
-    if set(system.joint_names) == {"shoulder", "elbow"}:
-        q, u = [0.3, 0.4], [1.0, 2.0]
-        assert system.forward_dynamics(q, u) == pytest.approx(tree.forward_dynamics(q, u))
-        assert bc.compile(m, "dense").forward_dynamics(q, u) == pytest.approx(tree.forward_dynamics(q, u))
-        assert system.dof == 2
-        assert system.inverse_dynamics(q, u, system.forward_dynamics(q, u)) == pytest.approx([0.0, 0.0], abs=1e-12)
-        assert np.abs(system.reactions(q, u)["nothing"]).max() == 0.0
-        assert "loop through" in str(bc.analyze.explain(system))
-    else:
-        raise AssertionError("the joint that leaves most freedom is the one to cut")
+    assert system.loops == ("nothing",)  # the joint that leaves most freedom is the one to cut
+    angles, rates = [0.3, 0.4], [1.0, 2.0]
+    q, u = whole_states.whole_state(system, angles, rates)
+    expected = tree.forward_dynamics(angles, rates)
+    for method in ("elimination", "dense"):
+        udot = bc.compile(m, method).forward_dynamics(q, u)
+        assert whole_states.of_tree(system, udot) == pytest.approx(expected)
+    assert system.dof == 2
+    assert system.inverse_dynamics(q, u, udot) == pytest.approx(np.zeros(8), abs=1e-12)
+    assert np.abs(system.reactions(q, u)["nothing"]).max() == 0.0
+    assert "loop through" in str(bc.analyze.explain(system))
+    # the free joint's own coordinates: the pose and the motion of the lower link
+    lower, velocity = system.pose(q, "lower"), system.velocity(q, u, "lower")
+    place, rate = q[system.model.configuration.coordinate_entries("nothing")], u[2:]
+    alone = bc.Mechanism("alone")
+    alone.add_joint("free", bc.Free(), alone.ground, alone.add_body("body", bc.Inertia.sphere(1.0, 0.1)))
+    there = bc.compile(alone).pose(place, "body")
+    assert there.position == pytest.approx(lower.position) and there.rotation == pytest.approx(lower.rotation)
+    assert lower.rotation @ rate[:3] == pytest.approx(velocity[:3])
+    assert lower.rotation @ rate[3:] == pytest.approx(velocity[3:])
 
 
 def test_plans_solve_the_condition_that_says_most() -> None:

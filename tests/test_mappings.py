@@ -12,6 +12,7 @@ import pytest
 
 import bellcrank as bc
 from mjcf_peer import four_bar
+from whole_states import carrying
 
 
 @cache
@@ -37,14 +38,14 @@ def arm() -> bc.System:
 # -- guesses ------------------------------------------------------------------------------------------
 def test_a_guess_may_be_an_array_a_mapping_or_a_state() -> None:
     s = linkage()
-    wanted = s.assemble(guess=[0.5, -0.2, 0.1])
+    wanted = s.assemble(guess=[0.5, -0.2, 0.1, 0.0])
     for guess in ({"A": 0.5, "B": -0.2, "C": 0.1}, {"A.angle": 0.5, "B": [-0.2], "C": np.array(0.1)},
-                  bc.State(np.array([0.5, -0.2, 0.1]), np.zeros(3))):
+                  bc.State(np.array([0.5, -0.2, 0.1, 0.0]), np.zeros(4))):
         found = s.assemble(guess=guess)
         assert np.array_equal(found.q, wanted.q) and not found.u.any()
     some = s.assemble(guess={"A": 0.5})  # the others at zero
-    assert np.array_equal(some.q, s.assemble(guess=[0.5, 0.0, 0.0]).q)
-    held = s.assemble(q={"A": 0.9}, guess={"A": 0.5, "B": -0.2, "D": 0.3})  # D closes the loop: it has no place in q
+    assert np.array_equal(some.q, s.assemble(guess=[0.5, 0.0, 0.0, 0.0]).q)
+    held = s.assemble(q={"A": 0.9}, guess={"A": 0.5, "B": -0.2, "D": 0.3})  # D closes the loop
     assert held.q[0] == 0.9 and np.abs(s.loop_error(held.q)).max() < 1e-12
 
 
@@ -53,7 +54,7 @@ def test_guesses_of_joints_with_several_coordinates() -> None:
     state = s.assemble(guess={"ball": (0.6, 0.8, 0.0, 0.0), "sleeve.slide": 0.3, "hinge": 0.2})
     assert np.allclose(state.q, [0.6, 0.8, 0.0, 0.0, 0.0, 0.3, 0.2], atol=1e-15)
     assert [b.q.tolist() for b in bc.analyze.branches(linkage(), q={"A": 0.5}, guess={"B": 0.4})] \
-        == [b.q.tolist() for b in bc.analyze.branches(linkage(), q={"A": 0.5}, guess=[0.0, 0.4, 0.0])]
+        == [b.q.tolist() for b in bc.analyze.branches(linkage(), q={"A": 0.5}, guess=[0.0, 0.4, 0.0, 0.0])]
 
 
 @pytest.mark.parametrize(("guess", "said"), [
@@ -68,8 +69,8 @@ def test_states_of_files_are_made_consistent() -> None:
     """Positions that are open by a little and speeds that do not fit: `project` takes the nearest ones that do."""
     s = linkage()
     closed = s.assemble(q={"A": 0.5}, u={"A": 2.0})
-    key: dict[str, dict[str, Any]] = {"q": dict(zip("ABC", (closed.q + [1e-6, -1e-6, 1e-6]).tolist(), strict=True)),
-                                      "u": dict(zip("ABC", (closed.u + [1e-3, 0.0, 0.0]).tolist(), strict=True))}
+    key: dict[str, dict[str, Any]] = {"q": dict(zip("ABC", (closed.q[:3] + [1e-6, -1e-6, 1e-6]).tolist(), strict=True)),
+                                      "u": dict(zip("ABC", (closed.u[:3] + [1e-3, 0.0, 0.0]).tolist(), strict=True))}
     found = s.project(key["q"], key["u"])
     assert np.abs(found.q - closed.q).max() < 5e-6 and np.abs(found.u - closed.u).max() < 5e-3
     assert np.abs(s.loop_error(found.q)).max() < 1e-12 and np.abs(s.loop_rate_error(*found[:2])).max() < 1e-12
@@ -86,7 +87,7 @@ def test_batches_of_values_that_are_held() -> None:
     s = linkage()
     angles, rates = np.array([[0.4, 0.5], [0.6, 0.7]]), np.array([1.0, -2.0])
     many = s.assemble(q={"A": angles}, u={"A": rates})
-    assert many.q.shape == many.u.shape == (2, 2, 3)
+    assert many.q.shape == many.u.shape == (2, 2, 4)
     for index in np.ndindex(2, 2):
         one = s.assemble(q={"A": float(angles[index])}, u={"A": float(rates[index[1]])})
         assert np.allclose(many.q[index], one.q, atol=1e-12) and np.allclose(many.u[index], one.u, atol=1e-11)
@@ -98,7 +99,7 @@ def test_batches_of_values_that_are_held() -> None:
     turned = bc.analyze.loop_coordinates(s, many.q[0], "D")[:, 0] - 0.05
     away = s.assemble(q={"D": turned}, guess=many.q[0])  # a joint that closes the loop
     assert np.allclose(bc.analyze.loop_coordinates(s, away, "D")[:, 0], turned, atol=1e-12)
-    assert s.assemble(q={"A": np.zeros((0,))}).q.shape == (0, 3)
+    assert s.assemble(q={"A": np.zeros((0,))}).q.shape == (0, 4)
     with pytest.raises(bc.StateError, match="batch"):
         s.assemble(q={"A": np.zeros(2)}, u={"A": np.zeros(3)})
     with pytest.raises(bc.StateError, match="'A' needs 1 value"):
@@ -115,8 +116,8 @@ def test_batches_are_projected() -> None:
         assert np.allclose(found.q[i], one.q, atol=1e-12) and np.allclose(found.u[i], one.u, atol=1e-11)
     assert found.q.flags.c_contiguous and found.u.flags.c_contiguous  # as compiled code takes them at once
     assert s.assemble(q=closed.q, u=closed.u).u.flags.c_contiguous
-    named = s.project(dict(zip("ABC", closed.q.T, strict=True)), {"A": np.full(4, 2.0)})
-    assert named.q.shape == (4, 3) and np.allclose(named.q, closed.q, atol=1e-11)
+    named = s.project(dict(zip("ABC", closed.q.T[:3], strict=True)), {"A": np.full(4, 2.0)})
+    assert named.q.shape == (4, 4) and np.allclose(named.q, closed.q, atol=1e-11)
     assert np.allclose(s.project(closed).u, closed.u, atol=1e-13)
 
 
@@ -132,7 +133,9 @@ def test_keyframes_go_in_as_they_are(tmp_path: Path) -> None:
     assert np.array_equal(state.q, system.assemble(guess=key["q"]).q) and np.abs(state.u).max() > 0.1
     assert np.abs(system.loop_error(state.q)).max() < 1e-12
     assert np.abs(system.loop_rate_error(state.q, state.u)).max() < 1e-12
-    assert np.array_equal(state.u, system.assemble(guess=key["q"], u=[key["u"][n] for n in system.joint_names]).u)
+    whole = np.zeros(system.nu)  # files know nothing of the speeds of what connects
+    whole[carrying(system, True)] = [key["u"][n] for n in "ABD"]
+    assert np.array_equal(state.u, system.assemble(guess=key["q"], u=whole).u)
     assert system.simulate(state, 0.01).attrs["status"] == "finished"
 
 
@@ -146,7 +149,7 @@ def test_states_hold_what_the_laws_say() -> None:
     m.prescribe("A", law)
     s = bc.compile(m)
     for state in (s.assemble(t=0.3), s.assemble(guess={"A": 7.0}, t=0.3), bc.analyze.branches(s, t=0.3)[0],
-                  s.project(s.assemble(t=0.3).q, np.zeros(3), t=0.3)):
+                  s.project(s.assemble(t=0.3).q, np.zeros(4), t=0.3)):
         assert state.q[0] == pytest.approx(law(0.3), abs=1e-15) and state.t == 0.3
         assert np.abs(s.loop_error(state.q, t=0.3)).max() < 1e-12
     state = s.assemble(t=0.3)
@@ -185,7 +188,7 @@ CALLS: dict[str, Callable[[bc.System, bc.State, Any], Any]] = {
     "forward_dynamics": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau),
     "drive_forces": lambda s, x, tau: s.drive_forces(x.q, x.u, tau),
     "reactions": lambda s, x, tau: s.reactions(x.q, x.u, tau)["A"],
-    "hamilton": lambda s, x, tau: s.hamilton(x.q, s.momenta(x.q, x.u), tau)[1],
+    "hamilton": lambda s, x, tau: s.hamilton(x.q, s.momenta(x.q, x.u, speeds="tree"), tau)[1],
     "actuator_forces": lambda s, x, tau: bc.analyze.actuator_forces(s, x.q, x.u, tau),
     "loop_loads": lambda s, x, tau: bc.analyze.loop_loads(s, x.q, x.u, tau, s.forward_dynamics(x.q, x.u, tau)),
     "partition": lambda s, x, tau: bc.analyze.partition(s, x.q, x.u, tau).free.accelerations,
@@ -203,13 +206,12 @@ CALLS: dict[str, Callable[[bc.System, bc.State, Any], Any]] = {
 def test_forces_by_name(call: str) -> None:
     s = linkage()
     state = s.assemble(q={"A": 0.5}, u={"A": 1.0})
-    wanted = CALLS[call](s, state, np.array([1.5, 0.0, -0.5]))
-    for tau in ({"A": 1.5, "C": -0.5}, {"A.angle": 1.5, "C": [-0.5]}):
+    wanted = CALLS[call](s, state, np.array([1.5, 0.0, -0.5, 0.2]))
+    for tau in ({"A": 1.5, "C": -0.5, "D": 0.2}, {"A.angle": 1.5, "C": [-0.5], "D.angle": 0.2}):
         assert np.array_equal(CALLS[call](s, state, tau), wanted), tau
     assert not np.array_equal(CALLS[call](s, state, {"A": 1.5}), wanted)
-    for bad, said in (({"AA": 1.0}, "did you mean 'A'"), ({"A": "x"}, "'A'"), ({"D": 1.0}, "'D' was cut")):
-        cut = call not in ("derivatives", "actuator_forces", "modes")
-        if "control" not in call and not (cut and "D" in bad):  # most of all act on joints that were cut, too
+    for bad, said in (({"AA": 1.0}, "did you mean 'A'"), ({"A": "x"}, "'A'"), ({"D": "x"}, "'D'")):
+        if "control" not in call:
             with pytest.raises(bc.BellcrankError, match=said):
                 CALLS[call](s, state, bad)
 

@@ -59,10 +59,14 @@ def test_jacobians_lead_to_velocities_and_accelerations(name: str) -> None:
     system, q, _ = system_of(name)
     rng, point = np.random.default_rng(5), np.array([0.1, -0.2, 0.3])
     u, udot = rng.normal(size=system.nu), rng.normal(size=system.nu)
+    shown = [system.speed_names.index(name) for name in system.independent_speeds]
+    closed = system.project(q, u).u
     for body in system.body_names:
-        jacobian, rate = system.jacobian(q, body, point), system.jacobian_rate(q, u, body, point)
+        jacobian, rate = system.jacobian(q, body, point, speeds="tree"), system.jacobian_rate(q, u, body, point)
         assert np.abs(jacobian @ u - system.velocity(q, u, body, point)).max() < 1e-12, body
         assert np.abs(jacobian @ udot + rate @ u - system.acceleration(q, u, udot, body, point)).max() < 1e-11, body
+        velocity = system.velocity(q, closed, body, point)
+        assert np.abs(system.jacobian(q, body, point) @ closed[shown] - velocity).max() < 1e-11, body
 
 
 @pytest.mark.parametrize("name", ("quadruped", "four_bar"))

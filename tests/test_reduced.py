@@ -146,4 +146,4 @@ def test_speeds_that_cannot_be_independent_are_told() -> None:
 def test_speeds_that_overflow_are_refused_without_warnings() -> None:
     system = bc.compile(bc.load("four_bar"), backend="numpy")
     with pytest.raises(bc.SingularError, match="accelerations of 'four-bar' has no finite result"):
-        system.reduced(system.assemble(q={"A": 0.5}).q, np.full(3, 1e200))
+        system.reduced(system.assemble(q={"A": 0.5}).q, np.full(4, 1e200))

@@ -45,14 +45,13 @@ def random_tree(seed: int, bodies: int = 8) -> Mechanism:
     return m
 
 
-def labels(m: Mechanism, closing: tuple[str, ...], what: str) -> list[str]:
+def labels(m: Mechanism, what: str) -> list[str]:
     """Names of all coordinates or speeds; those of split joints read as before they were split."""
     found = []
     for r in m.joints:
-        if r.name not in closing:
-            names = r.joint.coordinate_names() if what == "q" else r.joint.speed_names
-            simple = r.joint.nu == 1 and r.name.endswith(("_angle", "_angle1", "_angle2", "_slide"))
-            found += [r.name if simple else f"{r.name}_{n}" for n in names]
+        names = r.joint.coordinate_names() if what == "q" else r.joint.speed_names
+        simple = r.joint.nu == 1 and r.name.endswith(("_angle", "_angle1", "_angle2", "_slide"))
+        found += [r.name if simple else f"{r.name}_{n}" for n in names]
     return found
 
 
@@ -67,8 +66,8 @@ def compare(m: Mechanism, path: Path, tolerance: float, *, reading: dict[str, An
     read, _ = read_urdf(path, gravity=m.gravity, exact_angles=False, **(reading or {}))
     closing = closing_of(read)
     one, two = (bc.compile(x, backend="numpy", cut=closing) for x in (m, read))
-    q_order = [labels(m, closing, "q").index(n) for n in labels(read, closing, "q")]
-    u_order = [labels(m, closing, "u").index(n) for n in labels(read, closing, "u")]
+    q_order = [labels(m, "q").index(n) for n in labels(read, "q")]
+    u_order = [labels(m, "u").index(n) for n in labels(read, "u")]
     rng = np.random.default_rng(1)
     for _ in range(2):
         q, u = one.random_state(rng)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
-from bellcrank.analyze.kept_joints import KeptJoints
+from bellcrank.analyze.joints_with_links import guess_with_links, with_links
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
 from bellcrank.errors import BranchWarning, ModelError, StateError, outside
@@ -85,11 +85,10 @@ def coupler_curve(system: System, joint: str, body: str, point: npt.ArrayLike = 
     (True, (361, 3))
     """
     t = one_time(t)
-    kept = KeptJoints.of(system, [joint], hold)
-    if kept is not None:
-        found = coupler_curve(kept.wide, joint, body, point, values=values, samples=samples, hold=hold, t=t,
-                              guess=kept.guess(guess, t, "coupler_curve"))
-        return replace(found, q=found.q[:, kept.in_q])
+    linked = with_links(system, [joint], hold)
+    if linked is not None:
+        return coupler_curve(linked, joint, body, point, values=values, samples=samples, hold=hold, t=t,
+                             guess=guess_with_links(system, guess, t, "coupler_curve"))
     entries = driven_entries(system, [joint], "coupler_curve")
     name, coordinate = system.model.configuration.split(joint)
     kind = system.model.mechanism.joint(name).joint
@@ -224,11 +223,10 @@ def workspace(system: System, body: str, point: npt.ArrayLike = (0.0, 0.0, 0.0),
     how_many("workspace: samples", samples)
     t = one_time(t)
     flat("point", point, 3, "x, y, z in the body's frame")
-    kept = KeptJoints.of(system, ranges)
-    if kept is not None:
-        found = workspace(kept.wide, body, point, ranges=ranges, samples=samples, seed=seed, t=t,
-                          guess=kept.guess(guess, t, "workspace"))
-        return replace(found, q=found.q[:, kept.in_q])
+    linked = with_links(system, ranges)
+    if linked is not None:
+        return workspace(linked, body, point, ranges=ranges, samples=samples, seed=seed, t=t,
+                         guess=guess_with_links(system, guess, t, "workspace"))
     entries, places, low, high = _ranges(system, ranges)
     values = random_source(seed).uniform(low, high, (samples, len(places)))
     start = _start(system, guess, {}, t)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
-from bellcrank.analyze.kept_joints import KeptJoints
+from bellcrank.analyze.joints_with_links import guess_with_links, with_links
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, with_laws
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError
@@ -64,10 +64,10 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     samples = np.asarray(times, dtype=float)
     if samples.ndim != 1 or not len(samples) or not np.isfinite(samples).all():
         raise StateError(f"drive: times are a row of finite numbers, got shape {samples.shape}")
-    kept = KeptJoints.of(system, motion, actuated)
-    if kept is not None:
-        return drive(kept.wide, motion, samples, guess=kept.guess(guess, float(samples[0]), "drive"),
-                     actuated=actuated, reactions=reactions, wrenches=kept.wrenches(wrenches))
+    linked = with_links(system, motion, actuated)
+    if linked is not None:
+        return drive(linked, motion, samples, guess=guess_with_links(system, guess, float(samples[0]), "drive"),
+                     actuated=actuated, reactions=reactions, wrenches=wrenches)
     laws = _Laws(system, motion)
     closer = GivenSpeeds(system, laws.entries)
     q0 = _first(system, laws, float(samples[0]), guess)

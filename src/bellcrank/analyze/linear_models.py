@@ -13,7 +13,7 @@ alone (rolling, knife edges). These restrict no displacement: z is longer than v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.differences import derivative
-from bellcrank.analyze.kept_joints import KeptJoints
+from bellcrank.analyze.joints_with_links import with_links
 from bellcrank.analyze.minimal import (
     Chart,
     closed_states,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
 
-__all__ = ["LinearModel", "eigen", "linear_model", "linearize", "model_about", "without_integrals"]
+__all__ = ["LinearModel", "eigen", "linear_model", "linearize", "without_integrals"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,7 @@ class LinearModel:
     rate: Floats  #: xdot at the state itself: zero speeds and accelerations at an equilibrium
     y0: Floats  #: outputs at the state itself
     error: float  #: estimated error of what is found by differences, relative to the largest entry of a column; else 0
-    chart: Chart = field(repr=False)  #: of the machine, or of that in which joints that were cut have coordinates
-    wide: KeptJoints | None = field(default=None, repr=False)  #: how that machine is related to this one
+    chart: Chart = field(repr=False)  #: of the machine, or of that in which joints that were cut have links
     #: which of [z; v] are states of the model; integrals of states of elements that nothing looks at are none
     kept: tuple[int, ...] = field(default=(), repr=False)
 
@@ -73,16 +72,12 @@ class LinearModel:
     @property
     def shapes(self) -> Floats:
         """N with u = N v: what all speeds of the machine do for those of the model, shape (nu, k)."""
-        return self._own(self.chart.basis(self.chart.q))
+        return self.chart.basis(self.chart.q)
 
     @property
     def displacements(self) -> Floats:
         """P: how all joints move for displacements z of the model, one row for every speed, shape (nu, p)."""
-        return self._own(self.chart.displacements(self.chart.q))
-
-    def _own(self, motions: Floats) -> Floats:
-        """Rows of the machine's own speeds."""
-        return motions if self.wide is None else motions[self.wide.in_u]
+        return self.chart.displacements(self.chart.q)
 
     def nearby(self, x: npt.ArrayLike) -> State:
         """The closed state of the machine that x stands for."""
@@ -96,10 +91,8 @@ class LinearModel:
         q, left = self.chart.displaced(given[None, :p])
         if left[0] > CLOSED:
             raise StateError("nearby: the loops do not close there; take a smaller x")
-        trim = self.state if self.wide is None else self.wide.widened(self.state)
-        speeds = self.chart.speeds(q[0], trim.u[list(self.chart.independent)] + given[p:])
-        found = State(q[0], speeds, self.state.t)
-        return found if self.wide is None else self.wide.narrow(found)
+        speeds = self.chart.speeds(q[0], self.state.u[list(self.chart.independent)] + given[p:])
+        return State(q[0], speeds, self.state.t)
 
     def to_control(self) -> Any:
         """The model as a named ``control.StateSpace``; needs the package `control`."""
@@ -176,16 +169,15 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     """
     each = closed_states(system, state, t, "linearize")
     names = _coordinate_names(system, each, coordinates)
-    kept = KeptJoints.of(system, tau, _cut_outputs(system, outputs), names)
-    machine = system if kept is None else kept.wide
+    machine = with_links(system, tau, _cut_outputs(system, outputs), names) or system
     forces, wanted = force_arrays(machine, tau, each.shape), driven_entries(machine, names, "linearize")
     if each.size:  # which of them are independent is for all states alike
-        first: State = each.item(0) if kept is None else kept.widened(each.item(0))
+        first: State = each.item(0)
         wanted = list(Chart.at(machine, first.q, first.t, wanted=wanted).placed)
     if not each.ndim:
-        return without_integrals(model_about(system, kept, each.item(), forces, inputs, outputs, wanted, wrenches))
-    return StateBatch.of(each.shape, lambda index: without_integrals(model_about(
-        system, kept, each[index], forces[index], inputs, outputs, wanted, wrenches, each.size)))
+        return without_integrals(linear_model(machine, each.item(), forces, inputs, outputs, wanted, wrenches))
+    return StateBatch.of(each.shape, lambda index: without_integrals(linear_model(
+        machine, each[index], forces[index], inputs, outputs, wanted, wrenches, each.size)))
 
 
 def _coordinate_names(system: System, each: npt.NDArray[np.object_], given: Sequence[str] | None) -> Sequence[str]:
@@ -195,29 +187,6 @@ def _coordinate_names(system: System, each: npt.NDArray[np.object_], given: Sequ
     if given is not None or not each.size:
         return () if given is None else list(given)
     return independent_names(system, each.item(0))
-
-
-def model_about(system: System, kept: KeptJoints | None, trim: State, force: Floats, inputs: Sequence[str] | None,
-                outputs: Outputs, wanted: Sequence[int], wrenches: Wrenches, states: int = 1) -> LinearModel:
-    """The model of a machine in the coordinates `wanted`; by the machine in which joints that were cut have
-    coordinates, in the same states, where there is one."""
-    if kept is None:
-        return linear_model(system, trim, force, inputs, outputs, wanted, wrenches, states)
-    found = linear_model(kept.wide, kept.widened(trim), force, inputs, _widened_outputs(kept, outputs), wanted,
-                         kept.wrenches(wrenches), states)
-    return replace(found, wide=kept, state=trim)
-
-
-def _widened_outputs(kept: KeptJoints, outputs: Outputs) -> Outputs:
-    """The same outputs of the wide machine: functions see states of the other one."""
-    if _named(outputs):
-        return outputs  # it has all names that the other one has
-    wanted = ModelOutputs.read(kept.system, outputs)
-
-    def seen(function: Callable[[State], Any]) -> Callable[[State], Any]:
-        return lambda state: function(kept.narrow(state))
-
-    return {name: seen(f) for name, f in wanted.functions} if wanted.functions else wanted.labels
 
 
 def _named(outputs: Outputs) -> Sequence[str]:

@@ -102,7 +102,8 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     loops = plans.loops
     place = flat("q", q, plans.tree.nq, "the coordinates")
     own_forces, wrenches, _ = given_forces(plans, q, tau, None, t)
-    given = own_forces if tau is None else actuator_forces(plans, q, u, own_forces, t=t)
+    acting = np.asarray(own_forces, dtype=float)
+    given = acting if tau is None else actuator_forces(plans, q, u, acting, t=t)
     force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), wrenches, t)
     speeds = flat("u", u, plans.tree.nu, "one for every speed")
     lead, rows = force.shape[:-1], loops.rows(q, u, t)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.kept_joints import KeptJoints
+from bellcrank.analyze.joints_with_links import guess_with_links, with_links
 from bellcrank.analyze.minimal import Chart, force_arrays
 from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.analyze.steady_states import SteadyStates
@@ -75,11 +75,10 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
-    kept = KeptJoints.of(system, hold, tau)
-    if kept is not None:
-        return kept.narrow(equilibrium(
-            kept.wide, kept.guess(guess, t, "equilibrium"), hold=hold, tau=kept.forces(tau),
-            wrenches=kept.wrenches(wrenches), t=t, stable=stable, iterations=iterations))
+    linked = with_links(system, hold, tau)
+    if linked is not None:
+        return equilibrium(linked, guess_with_links(system, guess, t, "equilibrium"), hold=hold, tau=tau,
+                           wrenches=wrenches, t=t, stable=stable, iterations=iterations)
     forces = force_arrays(system, tau)
     loads = None if wrenches is None else wrench_array(wrenches, system.body_names)
     lead = leading([np.empty((*axes, 0)) for axes in (

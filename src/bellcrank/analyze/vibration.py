@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.kept_joints import KeptJoints
-from bellcrank.analyze.linear_models import LinearModel, eigen, model_about, without_integrals
+from bellcrank.analyze.joints_with_links import with_links
+from bellcrank.analyze.linear_models import LinearModel, eigen, linear_model, without_integrals
 from bellcrank.analyze.minimal import closed_states, driven_entries, force_arrays, independent_names, state_entries
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
@@ -103,10 +103,9 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
     def at(index: tuple[int, ...]) -> Modes:
         one: State = each[index]
         names = independent_names(system, one)
-        kept = KeptJoints.of(system, tau, names)
-        machine = system if kept is None else kept.wide
+        machine = with_links(system, tau, names) or system
         forces = force_arrays(machine, tau, each.shape)[index]
-        return _modes_of(model_about(system, kept, one, forces, (), (), driven_entries(machine, names, "modes"),
+        return _modes_of(linear_model(machine, one, forces, (), (), driven_entries(machine, names, "modes"),
                                      wrenches, each.size), system, damped)
 
     return StateBatch.of(each.shape, at) if each.ndim else at(())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked
@@ -140,12 +139,7 @@ class System(Machine):
         >>> linkage.consistent_acceleration(state.q, state.u, {"A": [1.0, 2.0]}).shape
         (2, 4)
         """
-        kept = from_above("analyze.kept_joints", "KeptJoints").of(self, udot) if isinstance(udot, Mapping) else None
-        if kept is None:
-            return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
-        there = kept.widened(State(np.asarray(q, dtype=float), np.asarray(u, dtype=float), t))
-        found: Floats = kept.wide.consistent_acceleration(there.q, there.u, udot, t=t)
-        return found[..., kept.in_u]
+        return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
 
     @of_motion()
     def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START

@@ -161,7 +161,8 @@ def functions_of(method: str, looped: bool = False) -> dict[str, Function]:
         own["forward_dynamics"] = Function("forward_dynamics", names["constrained_dynamics"], ("q", "u", "tau"),
                                            "speeds", whole="groups" not in over, groups="groups" in over,
                                            bases="bases" in over, flexible="constrained_dynamics" in covering,
-                                           loop_joints="accelerations")
+                                           loop_joints="" if "joints" in over else "accelerations",
+                                           keeps_loop_joints="joints" in over)
     if looped:
         own |= {name: Function(name, names[name], ("q", "u"), "speeds", groups="groups" in over, bases="bases" in over,
                                loop_joints=what)

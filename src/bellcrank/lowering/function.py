@@ -110,10 +110,17 @@ class Function:
     every_joint: bool = False
     #: what loop joints add to a result with numbers for every speed: see `loop_joints.with_loop_joints`
     loop_joints: str = ""
+    #: whether its groups keep these numbers themselves
+    keeps_loop_joints: bool = False
     #: lengths of inputs that are this function's alone
     sizes: tuple[tuple[str, int], ...] = ()
     #: what it is a product of, which sweeps can be rolled for
     product: Product | None = None
+
+    @property
+    def tells_loop_joints(self) -> bool:
+        """Whether its result has entries for loop joints."""
+        return bool(self.loop_joints) or self.keeps_loop_joints
 
     def size(self, tree: Tree) -> int:
         """Number of entries of the result."""

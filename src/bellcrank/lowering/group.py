@@ -6,7 +6,7 @@ See `group_shape` for members, ports and local numbers, docs/explain/elimination
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from bellcrank.loops.plan import Group
@@ -163,7 +163,7 @@ def direct_groups(flat: LoopedDirect, shapes: Sequence[Local]) -> Direct:
         return GroupView(local.shape.bound(bind), [flat.views[link] for link in local.links],
                          [closure_numbers(tree, k, bind, flat.world.time) for k in local.closures],
                          [tree.closures[k].kind for k in local.closures], flat.world, tree.plan.baumgarte, widths,
-                         [flat.views[link] for link in local.witnesses])
+                         [flat.views[link] for link in local.witnesses], [flat.loop_joints[j] for j in local.joints])
 
     parent = [0, *(group.parent + 1 for group in tree.plan.groups)]
     return Direct(parent, make, GroupWorld(flat.world, widths), [0] * len(parent), [0] * len(parent))
@@ -233,4 +233,7 @@ def place_groups(function: Function, tree: Tree, field: Field) -> list[Number]:
                 assert joint is not None
                 for i in range(joint.nu):
                     out[first + int(tree.u_start[link]) + i] = next(values)
+            for j in group.joints if function.keeps_loop_joints else ():
+                own = tree.loop_joints[j]
+                out[first + own.u_start:first + own.u_start + own.closure.kind.nu] = islice(values, own.closure.kind.nu)
     return out

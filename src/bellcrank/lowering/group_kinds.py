@@ -222,8 +222,8 @@ class _Rolling:
         for m, (j, link) in enumerate(own, len(s.links) + len(s.witnesses)):
             numbers, width = self._link_numbers(graph, link, at, bind)
             joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
-            frame = self._frame(graph, tree.loop_joints[j].closure, at + width, bind)
-            joints.append(LoopJointView(joint, frame, tree.loop_joints[j].open))
+            frame, own_joint = self._frame(graph, tree.loop_joints[j].closure, at + width, bind), tree.loop_joints[j]
+            joints.append(LoopJointView(joint, frame, own_joint.open, own_joint.name in tree.forced))
             at += width + 12
         group = GroupView(replace(s.shape, sizes=self.sizes[index]).bound(bind), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,
@@ -241,7 +241,7 @@ class _Rolling:
             return [*((f"closure@{i}", r) for i, k in enumerate(s.closures) for r in range(starts[k + 1] - starts[k])),
                     *((f"coupler@{i}", 0) for i in range(couplers))]
         own = [(m, link) for m, link in enumerate(s.links) if s.shape.own[m]]
-        if self.function.loop_joints:
+        if self.function.tells_loop_joints:
             own += enumerate(self._joint_links(s), len(s.links) + len(s.witnesses))
         places = [(f"{result}@{m}", i) for result in self.results for m, link in own
                   for i in range(self.whole.joints[link].nu)]  # type: ignore[union-attr]

@@ -61,6 +61,8 @@ class JointShape(NamedTuple):
     """A loop joint of a group."""
 
     kind: tuple[object, ...]
+    first: int  #: members, -1 for the reference
+    second: int
     first_path: tuple[int, ...]  #: members from the common ancestor, which is left out, to the end
     second_path: tuple[int, ...]
     open: bool  #: it is released
@@ -229,7 +231,7 @@ def joint_shape(tree: Tree, own: LoopJoint, bodies: dict[int, int]) -> JointShap
     """A loop joint by local numbers."""
     c = own.closure
     left, right = (tuple(bodies[link] for link in reversed(path)) for path in paths_between(tree, c.first, c.second))
-    return JointShape(c.kind.kind(), left, right, own.open)
+    return JointShape(c.kind.kind(), bodies[c.first], bodies[c.second], left, right, own.open)
 
 
 def row_places(tree: Tree, starts: list[int], group: Group, speeds: dict[int, int]

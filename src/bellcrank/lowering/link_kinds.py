@@ -84,7 +84,7 @@ def roll(tree: Tree, function: Function, wrenches: bool) -> RolledProgram:
 
 def partly(tree: Tree, function: Function) -> bool:
     """Whether entries of loop joints are written by nobody."""
-    return bool(tree.loop_joints) and not function.loop_joints and function.layout in (
+    return bool(tree.loop_joints) and not function.tells_loop_joints and function.layout in (
         "speeds", "twice", "screws", "matrix", "columns")
 
 

@@ -36,6 +36,9 @@ Path = Sequence[tuple[Link, Sequence[Number]]]
 #: forces along loop joints are not part of the sweeps, which then have no result: see `system.named_forces`
 _SOME, _NOT_A_NUMBER = 1e-300, float("nan")
 
+#: a link's angular velocity and its acceleration, in its axes
+Accelerated = tuple[Vector, Motion]
+
 _PLAIN = General(Matrix3(Vector(1.0, 0.0, 0.0), Vector(0.0, 1.0, 0.0), Vector(0.0, 0.0, 1.0)))
 
 
@@ -46,11 +49,26 @@ class LoopJointView:
     joint: Link
     frame: Transform
     open: bool  #: it is released and stands still
+    forced: bool = False  #: whether forces along it are part of the machine
 
     def displacements(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(1), without what the changes of the links' coordinates on both paths add, which (2) tells."""
         if self.open:
             return self._still()
+        turn, shift = self._misplaced(first, second)
+        x, y, z = turn
+        angles = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
+        return self._shares(Motion(angles, shift))
+
+    def turned(self, first: Path, second: Path) -> Number:
+        """4 sin(angle / 2)^2 of the turn in (1), which is of first order no more where that is large."""
+        if self.open:
+            return 0.0
+        x, y, z = self._misplaced(first, second)[0]
+        return 3.0 - (x.x + y.y + z.z)
+
+    def _misplaced(self, first: Path, second: Path) -> tuple[tuple[Vector, Vector, Vector], Vector]:
+        """Where the child's frame is, seen from where the coordinates put it: columns of the rotation, the origin."""
         axes, origin = _place(first)
         for t in self.joint.transforms:
             axes, origin = t.turned(axes), origin + axes.apply(t.translation)
@@ -58,8 +76,7 @@ class LoopJointView:
         end = end + there.apply(self.frame.translation)
         there = self.frame.turned(there)
         x, y, z = (axes.inverse(there.apply(v)) for v in _PLAIN.rows)
-        turn = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
-        return self._shares(Motion(turn, axes.inverse(end - origin)))
+        return (x, y, z), axes.inverse(end - origin)
 
     def moves(self, first: Path, second: Path) -> tuple[Number, ...]:
         """Changes of the coordinates, as speeds, that follow from changes of those of the links."""
@@ -80,16 +97,22 @@ class LoopJointView:
 
     def accelerations(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(3)."""
+        return self.between(_accelerated(first), _accelerated(second))
+
+    def between(self, first: Accelerated, second: Accelerated) -> tuple[Number, ...]:
+        """(3) from angular velocities and accelerations of both links, as seen from whatever link."""
         if self.open:
             return self._still()
-        omega, own = _accelerated(first)
+        omega, own = first
         for t in self.joint.transforms:
             own = t.acceleration(own)
         own = own + known_motion(self.joint, omega)[1]
-        omega, other = _accelerated(second)
+        omega, other = second
         other = self.frame.acceleration(other)
         pull = self.frame.rotation.inverse(omega.centripetal(self.frame.translation))
         found = self._shares(Motion(other.angular, other.linear + pull) - own)
+        if self.forced:
+            return found
         return tuple(select_less(abs(force), _SOME, x, _NOT_A_NUMBER)  # who is asked about such forces knows what to do
                      for x, force in zip(found, self.joint.change("tau"), strict=True))
 
@@ -124,7 +147,7 @@ def _twist(path: Path) -> Motion:
     return total
 
 
-def _accelerated(path: Path) -> tuple[Vector, Motion]:
+def _accelerated(path: Path) -> Accelerated:
     """Angular velocity and acceleration of the end of a path, in its axes."""
     omega, total = Vector.zero(), Motion.zero()
     for link, rates in path:

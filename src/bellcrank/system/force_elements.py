@@ -93,7 +93,8 @@ def actuator_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: F
     given = flat("tau", plans.configuration.forces(tau), plans.tree.nu, "one for every speed")
     if not plans.tree.actuators:
         return given.copy()
-    return plans.kernels.run("drives", {"q": q, "u": u, "tau": given}, None, t)
+    limited = plans.kernels.run("drives", {"q": q, "u": u, "tau": given}, None, t)
+    return np.where(plans.tree.loop_speeds(), given, limited)  # actuators are on joints that carry links
 
 
 def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,

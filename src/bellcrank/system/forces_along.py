@@ -54,7 +54,7 @@ def with_given_forces(tree: Tree, joints: Sequence[str]) -> Tree:
                 parameters[name] = 0.0
                 pairs.append(LoopForce(name, i, k, GivenForce(Graph().leaf(("parameter", name))),
                                        tree.joint_links[c.name]))
-    return replace(tree, pairs=tuple(pairs), parameters=parameters, plan=None) if joints else tree
+    return replace(tree, pairs=tuple(pairs), parameters=parameters, forced=tuple(joints), plan=None) if joints else tree
 
 
 def _label(joint: str, speed: str) -> str:

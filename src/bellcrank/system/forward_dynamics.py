@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, check_time, flat
+from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat, leading
 from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.loops.plan import LoopPlan
@@ -56,9 +56,13 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
                      loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
     """Accelerations udot of the joints."""
     check_time(t)
-    if loop_tau:
-        own = plans.configuration.forces(loop_tau)
-        tau = np.asarray(own if tau is None else own + np.asarray(plans.configuration.forces(tau)))
+    if loop_tau is not None:
+        own = by_name("loop_tau", loop_tau, plans.configuration.speed_entries, plans.tree.nu)
+        if tau is not None:
+            given_tau = flat("tau", plans.configuration.forces(tau), plans.tree.nu, "one for every speed")
+            leading([own, given_tau])
+            own = own + given_tau
+        tau = own
     force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:

@@ -314,9 +314,10 @@ class LoopPlans:
         """Independent speeds as users see them, which do not depend on where loops are cut: those asked for, completed
         by those of the machine cut as usual. The plan to try first solves loop by loop, and may have others."""
         plan = self.first(q, t)
+        if plan.slipping or self._as_described:
+            return plan.independent
         asked = np.flatnonzero(self._asked).tolist()
-        usual = not self.model.options.chosen and self._make_plan is make_plan
-        if plan.slipping or usual or set(plan.independent) <= set(asked):
+        if set(plan.independent) <= set(asked):
             return plan.independent
         if self.model.batched:
             return self.plain.shown(self.reference().q, t)
@@ -324,6 +325,11 @@ class LoopPlans:
             if plan.key not in self._shown:
                 self._shown[plan.key] = self._completed(plan, asked)
             return self._shown[plan.key]
+
+    @cached_property
+    def _as_described(self) -> bool:
+        """Whether nobody had a say in how the loops are taken apart."""
+        return not self.model.options.chosen and self._make_plan is make_plan
 
     def _usual(self) -> Sequence[int]:
         """The independent speeds of the machine cut as usual."""

@@ -200,6 +200,7 @@ class Tree:
     cut_reasons: tuple[str, ...] = ()
     closures: tuple[Closure, ...] = ()
     loop_joints: tuple[LoopJoint, ...] = ()  #: joints with coordinates that carry no link
+    forced: tuple[str, ...] = ()  #: those along which given forces are elements: see `system.forces_along`
     relations: tuple[Relation, ...] = ()
     steps: tuple[LinkStep, ...] = ()
     #: forces along coordinates of tree joints, by link: (coordinate, force)

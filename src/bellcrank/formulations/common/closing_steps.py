@@ -59,7 +59,7 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
     Two Newton steps in position and two in speed, all with the Jacobian of the first position as the inverse, the
     speeds with the rows of the second. The first number: what is open by `ROUNDING`, or may be, since the second step
     in position was so long; calling again mends that. The other: how far a joint moved, by `TINY`, and axes that point
-    the wrong way.
+    the wrong way. Coordinates and speeds of loop joints follow from those of the links.
     """
     machine = require_direct(tree)
     first = machine.again({"q": machine.normalized()})
@@ -68,10 +68,10 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
     scale = [size * x for size, x in zip(sizes, first.movable(), strict=True)]
     whole = _Solver(rows.factors, scale, rows.sizes)
     solve = whole if rows.on_positions is rows.factors else _Solver(rows.on_positions, scale, rows.sizes)
-    step = _unless_closed(rows, solve)
+    step = _with_loop_joints(first, _unless_closed(rows, solve))
     second = first.again({"q": first.displaced(step)})
     rows = _conditions(second)
-    last = _unless_closed(rows, solve)
+    last = _with_loop_joints(second, _unless_closed(rows, solve))
     q, u = second.displaced(last), second.speeds()
     open_ = [c + x for c, x in zip(rows.values, _times(rows.on_positions, last), strict=True)]
     rates = rows.rates(u)
@@ -79,9 +79,12 @@ def projected(tree: Sweeps) -> tuple[Number, ...]:
         change = whole.smallest([-r for r in rates])
         u = [a + b for a, b in zip(u, change, strict=True)]
         rates = [r + x for r, x in zip(rates, _times(rows.factors, change), strict=True)]
+    u = second.with_loop_joints("speeds", u)
     left = maximum(maximum(largest_share(open_, rows.sizes), largest_share(last, sizes)),
                    largest_share(rates, rows.sizes) / (1.0 + largest_share(u, sizes)))
     far = maximum(largest_share(step, sizes) * (1.0 / TINY), _misaligned(second) * (1.0 / TURNED))
+    for turned in first.loop_joints_turned():  # small displacements do not tell half a turn from none
+        far = maximum(far, turned)
     return (*q, *u, left * (1.0 / ROUNDING), far)
 
 
@@ -89,6 +92,16 @@ def _unless_closed(rows: _Conditions, solve: _Solver) -> list[Number]:
     """Newton's step, none where nothing but rounding is open."""
     size = largest_share(rows.values, rows.sizes)
     return [select_less(size, EXACT, 0.0, x) for x in solve.smallest([-c for c in rows.values])]
+
+
+def _with_loop_joints(machine: LoopedDirect, step: list[Number]) -> list[Number]:
+    """Changes of the speeds of links with those of loop joints, none of which is moved by mere rounding."""
+    own = [v for joint in machine.tree.loop_joints for v in range(machine.tree.nu)[joint.u]]
+    moved = machine.with_loop_joints("displacements", list(step))
+    size = largest_share([moved[v] for v in own], machine.tree.speed_sizes[own].tolist())
+    for v in own:
+        moved[v] = select_less(size, EXACT, 0.0, moved[v])
+    return moved
 
 
 @dataclass(frozen=True)

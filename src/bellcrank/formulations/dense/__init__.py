@@ -81,7 +81,7 @@ def forward_dynamics(tree: Sweeps) -> Field:
     bias = tree.joint_vector(inverse_dynamics(tree))
     tau = tree.joint_vector(tree.outward(_given_tau, root=()))
     udot = tree.joint_vector(tree.outward(_given_udot, root=()))
-    free = [i for i, driven in enumerate(tree.joint_vector(tree.outward(_mask, root=()))) if not driven]
+    free = [i for i, free in enumerate(tree.joint_vector(tree.outward(_free, root=()))) if free]  # no loop joints
     solved = solve_positive([[matrix[i][j] for j in free] for i in free], [tau[i] - bias[i] for i in free])
     for i, value in zip(free, solved, strict=True):
         udot[i] = value
@@ -96,5 +96,5 @@ def _given_udot(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[Number
     return (), tuple(link.udot)
 
 
-def _mask(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[bool, ...]]:
-    return (), link.mask
+def _free(link: Link, nothing: tuple[()]) -> tuple[tuple[()], tuple[bool, ...]]:
+    return (), tuple(not driven for driven in link.mask)

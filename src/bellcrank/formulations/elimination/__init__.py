@@ -70,8 +70,8 @@ BIBTEX = f"""@software{{bellcrankelimination,
 
 #: functions that cover bodies that deform
 FLEXIBLE = ("forward_dynamics", "inverse_dynamics", "joint_wrenches", "constrained_dynamics")
-#: the function for machines with loops sweeps over groups of links
-OVER = ("groups",)
+#: the function for machines with loops sweeps over groups of links, and tells the accelerations of loop joints
+OVER = ("groups", "joints")
 
 #: sigma of (20): a pivot that has shrunk to this part of what it was calls for other pivots
 _SHRUNK = 0.01
@@ -109,8 +109,9 @@ def outward_known_motions(group: GroupView, flat: Sequence[Number]
     reference = MemberMotion(omega, Motion.zero(), axes)
     for link, parent in zip(group.links, shape.parents, strict=True):
         members.append(_known_motion(link, reference if parent < 0 else members[parent]))
+    members.append(reference)  # the place of member -1
     sent: list[Number] = []
-    ports = [reference if b < 0 else members[b] for b in shape.ports.bodies]
+    ports = [members[b] for b in shape.ports.bodies]
     for t in ports:
         sent += t.omega
     if external:
@@ -251,10 +252,9 @@ def outward_accelerations(group: GroupView, flat: Sequence[Number], known: tuple
         for w, x in s.factors:
             total = total + x * speeds[w]
         speeds[s.speed] = total  # (24): D by (21)
-    motions: list[Motion | None] = []
+    motions: list[Motion] = []
     for k, (link, parent) in enumerate(zip(group.links, shape.parents, strict=True)):
         above = reference if parent < 0 else motions[parent]
-        assert above is not None
         motions.append(_accelerate(group, k, link, above, known[k], pivots, speeds))
     number = {pair: v for v, pair in enumerate(shape.speeds)}
     kept = []
@@ -262,6 +262,9 @@ def outward_accelerations(group: GroupView, flat: Sequence[Number], known: tuple
         if shape.own[k]:
             given = link.prescribed_udot
             kept += [speeds[number[k, c]] if (k, c) in number else given[c] for c in range(link.joint.nu)]
+    bodies = [*motions, reference]
+    for joint, own in zip(group.joints, shape.joints, strict=True):
+        kept += joint.between(*((known[b].omega, bodies[b]) for b in (own.first, own.second)))
     return group.answer(reference, motions, speeds), tuple(kept)
 
 
