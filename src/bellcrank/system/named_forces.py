@@ -1,4 +1,4 @@
-"""Joint forces by name, also of joints that were cut: these act as wrenches on the two bodies they connect."""
+"""Joint forces, also of loop joints: these act as wrenches on the two bodies that they connect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["GivenForces", "given_forces", "loop_forces"]
 
 
 class GivenForces(NamedTuple):
-    """Forces of the tree's joints (..., nu), wrenches that act on bodies besides, and what joints that were cut exert
+    """Forces of the tree's joints (..., nu), wrenches that act on bodies besides, and what loop joints exert
     on their children about their points there (..., 6), world axes, by name."""
 
     tau: npt.ArrayLike
