@@ -83,6 +83,8 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     u, udot = laws.rates(samples)
     u = closer.speeds(q, u, samples)
     udot = closer.accelerations(q, u, _driven_accelerations(system, q, u, udot, samples), samples)
+    if system.model.tree.loop_joints:
+        udot = system.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, samples)
     q, u = with_laws(system, q, u, samples)
     if system.model.tree.loop_joints:
         udot = system.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, samples)
