@@ -161,4 +161,4 @@ def test_ten_turns_with_a_controller_events_and_files(build_machine, joint, othe
     assert len(names) == 1
     for table in tables[1:]:
         turned = np.abs(table) if machine.name == "RSSR" else table  # quaternions may have either sign
-        assert np.abs(turned - (np.abs(tables[0]) if machine.name == "RSSR" else tables[0])).max() < 1e-3  # 1e-4 s a step
+        assert np.abs(turned - (np.abs(tables[0]) if machine.name == "RSSR" else tables[0])).max() < 1e-3
