@@ -199,7 +199,7 @@ def test_motion_as_on_the_cpu(gpu: HostDevice, stepper: str) -> None:
     before = len(gpu.functions)
     mine, other = system.simulate((q, u), **run), cpu.simulate((q, u), **run)
     assert len(gpu.functions) > before
-    assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-12 and mine.q.shape == (6, STATES, 3)
+    assert gap(mine.q, other.q) < 1e-12 and gap(mine.u, other.u) < 1e-12 and mine.q.shape == (6, STATES, 4)
     assert float(mine.loop_error.max()) < 1e-12
 
 
@@ -233,7 +233,7 @@ def test_bodies_that_deform(gpu: HostDevice) -> None:
 
 
 def held(t: Any, q: Any, u: Any) -> list[Any]:
-    return [-0.3 * u[0] + 0.1 * bm.sin(30.0 * t), 0.0, 0.0]
+    return [-0.3 * u[0] + 0.1 * bm.sin(30.0 * t), 0.0, 0.0, 0.0]
 
 
 @with_compiler
@@ -559,7 +559,7 @@ def test_rollouts_are_the_motion(gpu: HostDevice, backend: str) -> None:
     motion.reset(mask, (q[0], u[0]))
     assert np.array_equal(np.asarray(motion.q)[mask], q[[0, 0]]) and np.array_equal(motion.u[~mask], motion.u[~mask])
     assert np.array_equal(np.asarray(motion.q)[~mask], before[~mask])
-    with pytest.raises(bc.StateError, match="tau: the last axis must have 3 entries"):
+    with pytest.raises(bc.StateError, match="tau: the last axis must have 4 entries"):
         motion.step(np.zeros(7))
     with pytest.raises(bc.ModelError, match="side by side"):
         bc.rollout(system, (q, u), step=1e-3, stepper="dopri5")
