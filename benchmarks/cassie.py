@@ -69,7 +69,8 @@ def main() -> None:
             continue
         peer.set(*by_joint(system, state), forces)
         peer.call()
-        found = flat(system, {**dict.fromkeys(system.joint_names, 0.0), **peer.udot_by_joint()})
+        rest = {joint: np.zeros(machine.joint(joint).joint.nu) for joint in system.joint_names}
+        found = flat(system, {**rest, **peer.udot_by_joint()})
         joints = [i for i, joint in enumerate(_owners(system)) if joint in peer.udot_by_joint()]
         gap = float(np.abs(found - truth)[joints].max()) / scale
         seconds = best(peer.call)

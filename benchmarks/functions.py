@@ -97,8 +97,10 @@ class Pair:
             return p.computeKineticEnergy(m, d, q, u), p.computePotentialEnergy(m, d, q)
 
         return {
-            "mass_matrix": (lambda: p.crba(m, d, q), lambda a, b: s.mass_matrix(a), s.bind("mass_matrix", x)),
-            "bias": (lambda: p.nonLinearEffects(m, d, q, u), lambda a, b: s.bias(a, b), s.bind("bias", x, v)),
+            "mass_matrix": (lambda: p.crba(m, d, q), lambda a, b: s.mass_matrix(a, speeds="tree"),
+                            s.bind("mass_matrix", x)),
+            "bias": (lambda: p.nonLinearEffects(m, d, q, u), lambda a, b: s.bias(a, b, speeds="tree"),
+                     s.bind("bias", x, v)),
             "pose of a body": (pose, lambda a, b: s.pose(a, body), s.bind("pose", x, body=body)),
             "poses of all": (all_poses, lambda a, b: s.pose(a), s.bind("pose", x, body=None)),
             "velocity": (velocity, lambda a, b: s.velocity(a, b, body), s.bind("velocity", x, v, body=body)),
@@ -106,8 +108,8 @@ class Pair:
                                s.bind("center_of_mass", x)),
             "momentum": (lambda: p.computeCentroidalMomentum(m, d, q, u), lambda a, b: s.momentum(a, b),
                          s.bind("momentum", x, v)),
-            "jacobian": (lambda: p.computeFrameJacobian(m, d, q, frame, world), lambda a, b: s.jacobian(a, body),
-                         s.bind("jacobian", x, body=body)),
+            "jacobian": (lambda: p.computeFrameJacobian(m, d, q, frame, world),
+                         lambda a, b: s.jacobian(a, body, speeds="tree"), s.bind("jacobian", x, body=body)),
             "jacobian_rate": (jacobian_rate, lambda a, b: s.jacobian_rate(a, b, body),
                               s.bind("jacobian_rate", x, v, body=body)),
             "energies": (energies, lambda a, b: (s.kinetic_energy(a, b), s.potential_energy(a)), None),
@@ -122,10 +124,10 @@ class Pair:
         upper = p.crba(m, d, self.pq)
         mass = np.triu(upper) + np.triu(upper, 1).T
         jacobian = p.computeFrameJacobian(m, d, self.pq, self.frame, p.ReferenceFrame.LOCAL_WORLD_ALIGNED)
-        same = {"mass_matrix": (s.mass_matrix(x)[np.ix_(order, order)], mass),
-                "bias": (s.bias(x, v)[order], p.nonLinearEffects(m, d, self.pq, self.pu)),
+        same = {"mass_matrix": (s.mass_matrix(x, speeds="tree")[np.ix_(order, order)], mass),
+                "bias": (s.bias(x, v, speeds="tree")[order], p.nonLinearEffects(m, d, self.pq, self.pu)),
                 "pose": (s.pose(x, self.body).position, d.oMf[self.frame].translation),
-                "jacobian": (s.jacobian(x, self.body)[np.ix_([3, 4, 5, 0, 1, 2], order)], jacobian),
+                "jacobian": (s.jacobian(x, self.body, speeds="tree")[np.ix_([3, 4, 5, 0, 1, 2], order)], jacobian),
                 "center_of_mass": (s.center_of_mass(x), p.centerOfMass(m, d, self.pq)),
                 "energy": (s.kinetic_energy(x, v), p.computeKineticEnergy(m, d, self.pq, self.pu))}
         for what, (ours, theirs) in same.items():

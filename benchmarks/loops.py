@@ -77,14 +77,11 @@ def case_of(name: str, size: int) -> Case:
 
 
 def by_joint(system: bc.System, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Coordinates and speeds of all joints, those that close loops among them."""
+    """Coordinates and speeds of all joints."""
     q, u = {}, {}
     for joint, (i, j) in system.model.configuration.starts.items():
         kind = system.model.mechanism.joint(joint).joint
         q[joint], u[joint] = state.q[i:i + kind.nq], state.u[j:j + kind.nu]
-    for joint in system.model.tree.cut_names:
-        q[joint] = bc.analyze.loop_coordinates(system, state, joint)
-        u[joint] = bc.analyze.loop_speeds(system, state, joint)
     return q, u
 
 
@@ -134,7 +131,7 @@ def peer(name: str, size: int, which: str) -> Line | str:
     model.set(case.q, case.u)
     found = model.udot_by_joint()
     if case.truth is None:
-        system = bc.compile(case.machine)  # its own cuts: compare the joints that neither side cut
+        system = bc.compile(case.machine)
         udot = system.forward_dynamics(flat(system, case.q), flat(system, case.u))
         truth = {joint: udot[j:j + len(np.atleast_1d(case.u[joint]))]
                  for joint, (_, j) in system.model.configuration.starts.items()}

@@ -310,11 +310,11 @@ def test_bad_input_says_what_is_wrong() -> None:
     with pytest.raises(bc.ModelError, match="needs 1 speeds"):
         bc.analyze.linearize(system, state, coordinates=["A", "B"])
     with pytest.raises(bc.StateError, match="loops.*are open"):
-        bc.analyze.linearize(system, (np.zeros((2, 3)), np.zeros((2, 3))))
+        bc.analyze.linearize(system, (np.zeros((2, 4)), np.zeros((2, 4))))
     with pytest.raises(bc.StateError, match="of a batch need shapes"):
-        bc.analyze.linearize(system, (np.zeros((2, 3)), np.zeros((3, 3))))
+        bc.analyze.linearize(system, (np.zeros((2, 4)), np.zeros((3, 4))))
     with pytest.raises(bc.StateError, match="finite"):
-        bc.analyze.linearize(system, (np.full(3, np.nan), np.zeros(3)))
+        bc.analyze.linearize(system, (np.full(4, np.nan), np.zeros(4)))
 
 
 def test_one_machine_at_a_time() -> None:
@@ -334,7 +334,7 @@ def test_batches_of_states() -> None:
     """One model for each state, in the same coordinates, those of the first; arrays come out stacked."""
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": np.array([[0.5, 0.9], [1.3, 2.0]])}, u={"A": 1.0})
-    tau = np.random.default_rng(0).normal(size=(2, 2, 3))
+    tau = np.random.default_rng(0).normal(size=(2, 2, 4))
     found = bc.analyze.linearize(system, state, tau=tau)
     assert found.A.shape == (2, 2, 2, 2) and found.eigenvalues.shape == (2, 2, 2)
     one = bc.analyze.linearize(system, (state.q[1, 0], state.u[1, 0]), tau=tau[1, 0])

@@ -54,7 +54,7 @@ def four_bar_at(a: float, side: float) -> Floats:
     coupler = np.arctan2(to[1], to[0]) + side * np.arccos(along)
     elbow = p + np.array([np.cos(coupler), np.sin(coupler)])
     rocker = np.arctan2(*(np.array([1.0, 0.0]) - elbow)[::-1])
-    return np.array([a, coupler - a, rocker - coupler])
+    return np.array([a, coupler - a, rocker - coupler, -rocker])
 
 
 def apart(a: Floats, b: Floats) -> float:
@@ -68,7 +68,8 @@ def test_slider_crank_over_a_whole_turn() -> None:
     for angle in np.radians(np.arange(-180, 181)):
         rod = np.arcsin(0.04 * np.sin(angle) / 0.14)
         state = system.assemble(q={"main": angle})
-        assert np.abs(state.q - [angle, -rod - angle, rod]).max() < 1e-14 * 10 / 0.04
+        assert np.abs(state.q[:3] - [angle, -rod - angle, rod]).max() < 1e-14 * 10 / 0.04
+        assert abs(state.q[3] - (0.04 * np.cos(angle) + 0.14 * np.cos(rod))) < 1e-14
         assert not state.branch_changed
 
 
@@ -94,10 +95,10 @@ def test_a_whole_turn_in_one_batch(side: float, monkeypatch: pytest.MonkeyPatch)
     start, angles = four_bar_at(0.7, side), 0.7 + np.linspace(-2.0 * np.pi, 2.0 * np.pi, 60).reshape(4, 15)
     monkeypatch.setattr(assembly, "on_branch", None)
     state = system.assemble(q={"A": angles}, u={"A": 1.0}, guess=start)
-    assert state.q.shape == (4, 15, 3) and np.array_equal(state.q[..., 0], angles) and (state.u[..., 0] == 1.0).all()
+    assert state.q.shape == (4, 15, 4) and np.array_equal(state.q[..., 0], angles) and (state.u[..., 0] == 1.0).all()
     expected = [four_bar_at(angle, side) for angle in angles.ravel()]
-    assert apart(state.q.reshape(-1, 3), np.array(expected)) < 1e-13 and not state.branch_changed
-    for turns in (state.q[..., 1], state.q[..., 2]):  # no jumps: the rocker swings, the coupler turns along
+    assert apart(state.q.reshape(-1, 4), np.array(expected)) < 1e-13 and not state.branch_changed
+    for turns in np.moveaxis(state.q[..., 1:3], -1, 0):  # no jumps: the rocker swings, the coupler turns along
         assert np.abs(np.diff(turns.ravel())).max() < 0.5
 
 
@@ -147,7 +148,7 @@ def test_balls_are_walked_along_one_turn() -> None:
     for r in m.joints:
         base.add_joint(r.name, r.joint, names[r.parent], names[r.child], r.parent_pose, r.child_pose)
     system = bc.compile(base)
-    start = system.assemble(guess=dict(zip("ABC", four_bar_at(0.7, 1.0).tolist(), strict=True)))
+    start = system.assemble(guess=dict(zip("ABCD", four_bar_at(0.7, 1.0).tolist(), strict=True)))
     ball = [np.cos(1.5), 0.0, np.sin(1.5), 0.0]
     state = system.assemble(q={"float": ball, "A": 0.7}, guess=start)
     assert np.abs(state.q[:4] - ball).max() < 1e-15 and apart(state.q[4:], four_bar_at(0.7, 1.0)) < 1e-12
@@ -161,11 +162,11 @@ def test_an_open_guess_goes_to_the_nearest_closed_position(weights: dict[str, fl
     scale = np.array([(weights or {}).get(n, 1.0) for n in "ABC"])
     every = np.array([four_bar_at(a, side) for a in np.linspace(-np.pi, np.pi, 20001) for side in (1.0, -1.0)])
     rng = np.random.default_rng(5)
-    for guess in rng.uniform(-2.5, 2.5, (8, 3)):
-        change = (every - guess + np.pi) % (2.0 * np.pi) - np.pi
+    for guess in rng.uniform(-2.5, 2.5, (8, 4)):
+        change = ((every - guess)[:, :3] + np.pi) % (2.0 * np.pi) - np.pi
         least = float(np.linalg.norm(scale * change, axis=1).min())
         q = system.assemble(guess=guess, weights=weights).q
-        assert np.linalg.norm(scale * (q - guess)) < least + 1e-4  # the samples are 3e-4 apart
+        assert np.linalg.norm(scale * (q - guess)[:3]) < least + 1e-4  # the samples are 3e-4 apart
         assert np.abs(system.loop_error(q)).max() < 1e-14
 
 
@@ -174,16 +175,17 @@ def test_a_closed_guess_does_not_move_and_what_is_free_moves_least() -> None:
     start = robot.assemble(q={"leg1.1": 1.2, "leg2.1": 1.1})
     assert np.array_equal(robot.assemble(guess=start).q, start.q)
     moved = robot.assemble(q={"leg1.1": 1.3}, guess=start)  # one freedom is left
-    far = np.linalg.norm((moved.q - start.q)[1:])
+    far = np.linalg.norm((moved.q - start.q)[1:4])  # of the joints that carry links
     assert all(np.linalg.norm((robot.assemble(q={"leg1.1": 1.3, "leg2.1": moved.q[2] + d}, guess=moved).q
-                               - start.q)[1:]) >= far - 1e-8 for d in (-0.02, -0.003, 0.003, 0.02))
+                               - start.q)[1:4]) >= far - 1e-8 for d in (-0.02, -0.003, 0.003, 0.02))
 
 
 def test_results_depend_on_the_call_alone() -> None:
     fresh, used = (bc.compile(bc.load("four_bar"), actuated=["A"]) for _ in range(2))
     for k in range(12):
-        used.assemble(q={"A": 0.2 * k}, guess=[0.3, -0.1 * k, 0.1])
-    for call in ({}, {"q": {"A": 2.0}}, {"guess": {"A": 0.5, "B": -2.0}}, {"q": {"A": -1.0}, "guess": [0.5, 0.2, 0.1]}):
+        used.assemble(q={"A": 0.2 * k}, guess=[0.3, -0.1 * k, 0.1, 0.0])
+    for call in ({}, {"q": {"A": 2.0}}, {"guess": {"A": 0.5, "B": -2.0}},
+                 {"q": {"A": -1.0}, "guess": [0.5, 0.2, 0.1, 0.0]}):
         assert np.array_equal(fresh.assemble(**call).q, used.assemble(**call).q)  # type: ignore[arg-type]
 
 
@@ -196,10 +198,10 @@ def test_many_turns_are_not_walked() -> None:
 def test_branches_that_cross_go_straight_on() -> None:
     """A parallelogram stays one through its flat positions, also when it shall stop there or begins there."""
     system = parallelogram()
-    start = system.assemble(q={"A": 1.0}, guess=[1.0, -1.0, 1.0])
+    start = system.assemble(q={"A": 1.0}, guess=[1.0, -1.0, 1.0, 1.0])
     for angle in (*np.linspace(-3.0, 6.0, 19), np.pi, 0.0):
         q = system.assemble(q={"A": angle}, guess=start).q
-        assert np.abs(q - [angle, -angle, angle]).max() < 1e-7, angle  # a flat position is known to half the digits
+        assert np.abs(q[:3] - [angle, -angle, angle]).max() < 1e-7, angle  # a flat position is known to half the digits
     assert np.abs(np.abs(system.assemble(q={"A": 1e-3}).q)).max() < 5e-3
 
 

@@ -65,8 +65,8 @@ def test_a_closed_state_serves_as_reference() -> None:
     model, other = (bc.analyze.linearize(system, state) for system in (without_reference(), plain))
     assert np.allclose(model.A, other.A, rtol=1e-9, atol=1e-9)
     system = without_reference()
-    assert system.forward_dynamics(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
-    assert system.inverse_dynamics(*np.zeros((3, 0, 3))).shape == (0, 3)
+    assert system.forward_dynamics(np.zeros((0, 4)), np.zeros((0, 4))).shape == (0, 4)
+    assert system.inverse_dynamics(*np.zeros((3, 0, 4))).shape == (0, 4)
 
 
 def test_messages_name_the_joint_that_cannot_be_reached_and_its_place_in_the_batch() -> None:

@@ -96,7 +96,7 @@ def test_sizes_out_of_this_world_close_or_say_that_they_do_not(size: float) -> N
 
 
 @pytest.mark.parametrize("arguments", (
-    {"guess": [1e308, 0.0, 0.0]}, {"q": {"A": 1e308}}, {"guess": {"B": -1e300}}, {"u": {"A": 1e308}},
+    {"guess": [1e308, 0.0, 0.0, 0.0]}, {"q": {"A": 1e308}}, {"guess": {"B": -1e300}}, {"u": {"A": 1e308}},
     {"q": {"A": np.inf}}))
 def test_huge_states_are_refused_with_the_joint(arguments: dict[str, Any]) -> None:
     with pytest.raises(bc.StateError, match=r"\b[AB]\b"):
@@ -122,7 +122,7 @@ def test_matrices_that_are_not_finite_are_never_decomposed(monkeypatch: pytest.M
 def test_arrays_of_parameters_are_refused_by_name() -> None:
     many = bc.compile(linkage(parameter=True)).with_parameters(a=np.array([0.25, 0.3]))
     for call in (lambda: many.assemble(q={"A": 1.2}), lambda: bc.analyze.branches(many, q={"A": 1.2}),
-                 lambda: many.project([1.0, 0.0, 0.0])):
+                 lambda: many.project([1.0, 0.0, 0.0, 0.0])):
         with pytest.raises(bc.ModelError, match="arrays of the parameters a: put one machine together at a time"):
             call()
 
@@ -138,7 +138,7 @@ def test_guesses_by_name_are_where_to_start() -> None:
         system.assemble(q={**GUESS, "C": 0.1})
     rest = bc.analyze.equilibrium(system, GUESS)
     assert np.abs(system.forward_dynamics(rest.q, rest.u)).max() < 1e-9
-    array = [0.5, 0.4, 0.0]
+    array = [0.5, 0.4, 0.0, 0.0]
     assert np.array_equal(rest.q, bc.analyze.equilibrium(system, array).q)
     for guess in (GUESS, {**GUESS, "C": 0.1}):
         run = bc.analyze.drive(system, {"A": lambda t: 1.0 + t}, [0.0, 0.1], guess=guess)

@@ -300,7 +300,7 @@ TURNED: dict[str, Callable[[bc.Mechanism], object]] = {
 UNTURNED: dict[str, Callable[[bc.Mechanism], object]] = {
     "damper": lambda m: m.add_joint_spring("e", "crank", damping=5.0),
     "friction": lambda m: m.add_friction("e", "crank", coulomb=2.0),
-    "speed servo": lambda m: m.add_servo("e", "crank", target_rate=2.0, damping=9.0),
+    "speed servo": lambda m: m.add_servo("e", "crank", target_rate=3.0, damping=9.0),
     "slide": lambda m: m.add_joint_spring("e", "slide", stiffness=5.0)}
 
 

@@ -49,8 +49,10 @@ def machine(name: str) -> bc.System:
 
 
 def some_state(system: bc.System, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A state, and forces of the joints that carry links."""
     if system.loops:
         q, u, tau = states(system, seed, 1)
+        tau[..., system.model.tree.loop_speeds()] = 0.0
         return q[0], u[0], tau[0]
     rng = np.random.default_rng(seed)
     return system.integrate(system.neutral(), rng.normal(size=system.nu)), rng.normal(size=system.nu), rng.normal(
@@ -70,16 +72,16 @@ def rounding(function: Callable[..., np.ndarray], arrays: list[np.ndarray]) -> f
 CALLS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "forward_dynamics": (("q", "u", "tau"), lambda s, q, u, tau: s.forward_dynamics(q, u, tau)),
     "inverse_dynamics": (("q", "u", "udot"), lambda s, q, u, a: s.inverse_dynamics(q, u, a)),
-    "bias": (("q", "u"), lambda s, q, u: s.bias(q, u)),
-    "mass_matrix": (("q",), lambda s, q: s.mass_matrix(q).ravel()),
-    "momenta": (("q", "u"), lambda s, q, u: s.momenta(q, u)),
+    "bias": (("q", "u"), lambda s, q, u: s.bias(q, u, speeds="tree")),
+    "mass_matrix": (("q",), lambda s, q: s.mass_matrix(q, speeds="tree").ravel()),
+    "momenta": (("q", "u"), lambda s, q, u: s.momenta(q, u, speeds="tree")),
     "hamilton": (("q", "p", "tau"), lambda s, q, p, tau: np.stack(s.hamilton(q, p, tau), axis=-1).ravel())}
 TREE, LOOPED = tuple(CALLS), ("forward_dynamics", "bias", "mass_matrix", "momenta")
 
 
 def check_functions(system: bc.System, library: CLibrary, functions: tuple[str, ...], scalar: str) -> None:
     q, u, tau = some_state(system)
-    given = {"q": q, "u": u, "tau": tau, "udot": tau, "p": system.momenta(q, u)}
+    given = {"q": q, "u": u, "tau": tau, "udot": tau, "p": system.momenta(q, u, speeds="tree")}
     for name in functions:
         takes, call = CALLS[name]
         arrays = [given[k] for k in takes]
@@ -106,6 +108,18 @@ def test_trees_agree(name: str, scalar: str, tmp_path: Path) -> None:
 def test_loops_agree(name: str, tmp_path: Path) -> None:
     system = machine(name)
     check_functions(system, exported(system, list(LOOPED), tmp_path), LOOPED, "double")
+
+
+@with_compiler
+def test_forces_along_loop_joints_act(tmp_path: Path) -> None:
+    system = machine("four_bar")
+    q, u, tau = some_state(system)
+    assert system.loops == ("D",)
+    tau[3] = 0.7
+    expected = system.forward_dynamics(q, u, tau)
+    library = exported(system, ["forward_dynamics"], tmp_path)
+    status, result, _ = library("forward_dynamics", {"q": q, "u": u, "tau": tau}, system.nu)
+    assert status == GOOD and np.abs(result - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 @with_compiler
@@ -136,10 +150,10 @@ def test_drives_of_loops_elsewhere(tmp_path: Path) -> None:
     udot = system.forward_dynamics(q, u, tau)
     library = exported(system, ["inverse_dynamics"], tmp_path)
     expected = system.inverse_dynamics(q, u, udot)
-    status, result, _ = library("inverse_dynamics", {"q": q, "u": u, "udot": udot}, 3)
-    assert status == GOOD and expected[0] == 0.0 and expected[1:].all()
+    status, result, _ = library("inverse_dynamics", {"q": q, "u": u, "udot": udot}, 4)
+    assert status == GOOD and expected[0] == 0.0 and expected[1:3].all() and expected[3] == 0.0
     assert np.abs(result - expected).max() < 1e-13 * np.abs(expected).max()
-    status, near, _ = library("inverse_dynamics", {"q": q + 1e-4, "u": u, "udot": udot}, 3)  # as sensors have it
+    status, near, _ = library("inverse_dynamics", {"q": q + 1e-4, "u": u, "udot": udot}, 4)  # as sensors have it
     assert status == GOOD and np.abs(near - expected).max() < 1e-1 * np.abs(expected).max()
 
 
@@ -162,9 +176,9 @@ def test_bodies_and_wrenches_agree(name: str, tmp_path: Path) -> None:
             (f"pose_{title}", np.concatenate([pose.rotation.ravel(), pose.position])),
             (f"velocity_{title}", system.velocity(q, u, body, point)),
             (f"acceleration_{title}", system.acceleration(q, u, udot, body, point)),
-            (f"jacobian_{title}", system.jacobian(q, body, point).ravel()),
+            (f"jacobian_{title}", system.jacobian(q, body, point, speeds="tree").ravel()),
             (f"jacobian_rate_{title}", system.jacobian_rate(q, u, body, point).ravel()),
-            ("forward_dynamics", udot), ("bias", system.bias(q, u, wrenches=wrenches)),
+            ("forward_dynamics", udot), ("bias", system.bias(q, u, wrenches=wrenches, speeds="tree")),
             ("inverse_dynamics", system.inverse_dynamics(q, u, udot, wrenches=wrenches)),
             ("center_of_mass", system.center_of_mass(q)), ("momentum", system.momentum(q, u)),
             ("kinetic_energy", np.atleast_1d(system.kinetic_energy(q, u))),
@@ -272,16 +286,16 @@ def test_another_plan_serves_where_one_fails(tmp_path: Path) -> None:
     system, general, dead = dead_point()
     expected = system.forward_dynamics(dead.q, dead.u)
     one = exported(system, ["forward_dynamics"], tmp_path / "one", plans=[general])
-    given = {"q": dead.q, "u": dead.u, "tau": np.zeros(3)}
-    assert one.size("PLANS") == 1 and one("forward_dynamics", given, 3)[0] == NO_RESULT
+    given = {"q": dead.q, "u": dead.u, "tau": np.zeros(4)}
+    assert one.size("PLANS") == 1 and one("forward_dynamics", given, 4)[0] == NO_RESULT
     two = exported(system, ["forward_dynamics"], tmp_path / "two", plans=[general, dead, general.q], stepper="rk4")
     assert two.size("PLANS") == 2
     for first in (0, 1, 7, -3):  # a number that is no plan counts as 0
-        status, result, plan = two("forward_dynamics", given, 3, plan=first)
+        status, result, plan = two("forward_dynamics", given, 4, plan=first)
         assert (status, plan) == (GOOD, 1) and np.abs(result - expected).max() < 1e-12 * np.abs(expected).max()
-    usual = {"q": general.q, "u": general.u, "tau": np.zeros(3)}
+    usual = {"q": general.q, "u": general.u, "tau": np.zeros(4)}
     for first in (0, 1):  # both serve here: the one asked for is taken
-        assert two("forward_dynamics", usual, 3, plan=first)[0::2] == (GOOD, first)
+        assert two("forward_dynamics", usual, 4, plan=first)[0::2] == (GOOD, first)
 
 
 @with_compiler
@@ -289,7 +303,7 @@ def test_a_turning_crank_changes_plans(tmp_path: Path) -> None:
     system, general, dead = dead_point()
     start = system.assemble(q={"A": 0.3}, u={"A": 12.0})
     library = exported(system, [], tmp_path, plans=[general, dead], stepper="rk4")
-    y, plans = stepped(library, np.concatenate([start.q, start.u]), np.zeros(3), 5e-4, 2000)
+    y, plans = stepped(library, np.concatenate([start.q, start.u]), np.zeros(4), 5e-4, 2000)
     assert set(plans) == {0, 1}
     expected = final(system.simulate(start, 1.0, step=5e-4, stepper="rk4", output=1.0))
     assert np.abs(y - expected).max() < 1e-8 * np.abs(expected).max()
@@ -304,7 +318,7 @@ def test_failures_have_a_status_and_leave_the_state(tmp_path: Path) -> None:
         for bad in (np.nan, np.inf):
             given = {"q": q.copy(), "u": u.copy(), "tau": tau.copy()}
             given[name][1] = bad
-            assert library("forward_dynamics", given, 3)[0] == BAD_INPUT
+            assert library("forward_dynamics", given, 4)[0] == BAD_INPUT
     y = np.concatenate([q, u])
     for h, status in ((np.nan, BAD_INPUT), (1e6, NO_RESULT)):
         found, after, _ = library("step", {"y": y, "tau": tau, "t": 0.0, "h": h})

@@ -16,6 +16,7 @@ from bellcrank.loops.closer import Target
 from bellcrank.system.held_values import _hold
 from looped import welded_arm
 from test_loop_reactions import balance
+from whole_states import carrying, whole_q
 
 PIN = bc.Revolute("z")
 
@@ -100,8 +101,8 @@ def turn(system: bc.System, joint: str, n: int, begin: float = 0.0) -> tuple[np.
 def test_parameters_in_lengths_masses_and_cut_joints(cut: str) -> None:
     system = bc.compile(parametric(), cut=[cut]).with_parameters(**DIMENSIONS[0])
     plain = bc.compile(four_bar(**DIMENSIONS[0]), "dense", cut=[cut])
-    state = plain.assemble(u=np.ones(3))
-    assert np.abs(system.assemble(u=np.ones(3)).q - state.q).max() < 1e-12
+    state = plain.assemble(u=np.ones(4))
+    assert np.abs(system.assemble(u=np.ones(4)).q - state.q).max() < 1e-12
     assert np.abs(system.forward_dynamics(state.q, state.u) - plain.forward_dynamics(state.q, state.u)).max() < 1e-11
     a, b = system.reactions(state.q, state.u), plain.reactions(state.q, state.u)
     assert max(np.abs(a[k] - b[k]).max() for k in a) < 1e-10
@@ -110,7 +111,7 @@ def test_parameters_in_lengths_masses_and_cut_joints(cut: str) -> None:
 def test_parameters_of_a_cut_joint_on_the_rolled_schedule() -> None:
     system = bc.compile(parametric(), schedule="rolled", cut=["D"]).with_parameters(**DIMENSIONS[0])
     plain = bc.compile(four_bar(**DIMENSIONS[0]), "dense", cut=["D"])
-    state = plain.assemble(u=np.ones(3))
+    state = plain.assemble(u=np.ones(4))
     assert np.abs(system.forward_dynamics(state.q, state.u) - plain.forward_dynamics(state.q, state.u)).max() < 1e-11
 
 
@@ -118,7 +119,7 @@ def batch_of_dimensions() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     q, u, expected = [], [], []
     for d in DIMENSIONS:
         plain = bc.compile(four_bar(**d), "dense")
-        state = plain.assemble(q={"A": 0.5}, u={"A": 1.0}, guess=[0.5, -0.1, -2.2])
+        state = plain.assemble(q={"A": 0.5}, u={"A": 1.0}, guess=[0.5, -0.1, -2.2, 0.0])
         q.append(state.q)
         u.append(state.u)
         expected.append(plain.forward_dynamics(state.q, state.u))
@@ -142,13 +143,14 @@ def test_batches_of_parameters_with_the_oracle() -> None:
 
 
 def test_parameter_as_the_pitch_of_a_closing_screw() -> None:
-    """The screw keeps its angle, and a weld is cut in its place."""
+    """Its angle is known wherever the loop is cut."""
     system = bc.compile(screw(), cut=["screw"]).with_parameters(pitch=0.3)
     plain = bc.compile(screw(0.3), "dense", cut=["screw"])
-    state = plain.assemble(u=np.ones(2))
+    state = plain.assemble(u=np.ones(3))
     same = system.assemble(q=dict(zip(plain.joint_names, state.q, strict=True)),
                            u=dict(zip(plain.joint_names, state.u, strict=True)))
-    found = system.forward_dynamics(same.q, same.u)[:2]
+    assert np.abs(same.q - state.q).max() < 1e-12 and np.abs(same.u - state.u).max() < 1e-12
+    found = system.forward_dynamics(same.q, same.u)
     assert np.abs(found - plain.forward_dynamics(state.q, state.u)).max() < 1e-11
 
 
@@ -156,7 +158,7 @@ def test_parameter_as_the_pitch_of_a_closing_screw() -> None:
 def test_parameter_as_the_pitch_of_a_carrying_screw(cut: str) -> None:
     system = bc.compile(screw(), cut=[cut]).with_parameters(pitch=0.3)
     plain = bc.compile(screw(0.3), "dense", cut=[cut])
-    state = plain.assemble(u=np.ones(2))
+    state = plain.assemble(u=np.ones(3))
     assert np.abs(system.forward_dynamics(state.q, state.u) - plain.forward_dynamics(state.q, state.u)).max() < 1e-11
 
 
@@ -205,7 +207,7 @@ def test_prescribed_through_a_dead_point() -> None:
     system = bc.compile(m)
     assert system.dof == 0
     for t in (0.3, 0.8):
-        state = system.assemble(t=t, guess=[0.5, -0.8, 0.0])
+        state = system.assemble(t=t, guess=[0.5, -0.8, 0.0, 0.0])
         assert error(m, state.q, state.u, system=system, t=t) < 1e-11
 
 
@@ -293,7 +295,7 @@ def test_bound_calls_pass_dead_points() -> None:
     system, oracle = bc.compile(m, independent=["C"]), bc.compile(m, "dense")
     states, speeds = turn(oracle, "A", 720)
     q, u = states[0].copy(), speeds[0].copy()
-    call = system.bind("forward_dynamics", q, u, np.zeros(3))
+    call = system.bind("forward_dynamics", q, u, np.zeros(4))
     expected = oracle.forward_dynamics(states, speeds)
     for i in range(len(states)):
         q[:], u[:] = states[i], speeds[i]
@@ -303,14 +305,14 @@ def test_bound_calls_pass_dead_points() -> None:
 def test_bound_calls_of_the_oracle() -> None:
     system = bc.compile(bc.load("four_bar"), "dense")
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
-    bound = system.bind("forward_dynamics", state.q.copy(), state.u.copy(), np.zeros(3))()
+    bound = system.bind("forward_dynamics", state.q.copy(), state.u.copy(), np.zeros(4))()
     assert np.abs(bound - system.forward_dynamics(state.q, state.u)).max() < 1e-10
 
 
 def test_answers_do_not_depend_on_earlier_calls() -> None:
     system = bc.compile(bc.load("four_bar"), independent=["C"])
     state = system.assemble(q={"A": 0.5}, u={"A": 1.0})
-    udot = system.forward_dynamics(state.q, state.u, [1.0, 0.0, 0.0])
+    udot = system.forward_dynamics(state.q, state.u, [1.0, 0.0, 0.0, 0.0])
     before, named = system.inverse_dynamics(state.q, state.u, udot), bc.analyze.explain(system).independent
     q, u = turn(system, "A", 360)
     system.forward_dynamics(q, u)
@@ -448,11 +450,11 @@ def test_structures_do_not_move_but_have_reactions() -> None:
     m.add_joint("C", PIN, "b", m.ground, bc.Pose((1, 0, 0)), bc.Pose((1, 0, 0)))
     for schedule in ("unrolled", "rolled"):
         system = bc.compile(m, schedule=schedule)
-        state = system.assemble(guess=[1.0, -2.0])
+        state = system.assemble(guess=[1.0, -2.0, 0.0])
         assert system.dof == 0
         assert np.abs(system.forward_dynamics(state.q, state.u)).max() == 0.0
-        assert np.abs(system.inverse_dynamics(state.q, state.u, [0.0, 0.0])).max() == 0.0
-        assert balance(system, state.q, state.u, np.zeros(2), np.zeros(2)) < 1e-12
+        assert np.abs(system.inverse_dynamics(state.q, state.u, np.zeros(3))).max() == 0.0
+        assert balance(system, state.q, state.u, np.zeros(3), np.zeros(3)) < 1e-12
 
 
 def test_welds_that_do_not_fit_are_refused() -> None:
@@ -516,17 +518,18 @@ def test_nets(n: int, backend: str) -> None:
     start = system.assemble(u=rng.normal(size=system.nu))
     state = system.assemble(guess=system.integrate(start.q, 0.05 * start.u), u=start.u)
     s = np.linalg.svd(bc.analyze.loop_jacobian(system, state.q), compute_uv=False)
-    assert system.dof == n == system.nu - int((s > 1e-9 * s[0]).sum())
+    assert system.dof == n == len(carrying(system, True)) - int((s > 1e-9 * s[0]).sum())
     assert error(m, state.q, state.u, rng.normal(size=system.nu), system) < 1e-10
 
 
 # -- assembly ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("turns", (0, 1))
-def test_closing_joints_are_held_modulo_whole_turns(turns: int) -> None:
+def test_closing_joints_are_held_on_their_turn(turns: int) -> None:
     system = bc.compile(bc.load("four_bar"))
     state = system.assemble(q={"A": 0.5})
     angle = float(bc.analyze.loop_coordinates(system, state.q, "D")[0]) + 2 * np.pi * turns
-    assert np.abs(system.assemble(q={"D": angle}, guess=state.q).q - state.q).max() < 1e-9
+    held = system.assemble(q={"D": angle}, guess=state.q)
+    assert np.abs(held.q - [*state.q[:3], angle]).max() < 1e-9
 
 
 def spatial() -> bc.Mechanism:
@@ -553,9 +556,9 @@ def test_closing_quaternions_are_held_whatever_their_sign(sign: float) -> None:
 
 
 BAD = [({"t": [0.0, 1.0]}, "driven"), ({"u": {"A": [1.0, 2.0]}}, "four_bar"), ({"u": {"A": "x"}}, "four_bar"),
-       ({"u": np.zeros((2, 3)), "q": {"A": np.full(3, 0.1)}}, "four_bar"),
-       ({"q": {"A": np.full(3, 0.1)}, "guess": np.zeros((2, 3))}, "four_bar"),
-       ({"q": np.zeros((2, 3)), "u": {"A": np.ones(3)}}, "four_bar"),
+       ({"u": np.zeros((2, 4)), "q": {"A": np.full(3, 0.1)}}, "four_bar"),
+       ({"q": {"A": np.full(3, 0.1)}, "guess": np.zeros((2, 4))}, "four_bar"),
+       ({"q": np.zeros((2, 4)), "u": {"A": np.ones(3)}}, "four_bar"),
        ({"weights": {"A": "x"}}, "four_bar"), ({"weights": {"A": None}}, "four_bar"),
        ({"q": {"T.wx": 0.1}}, "spatial"), ({"u": {"S.qw": 0.1}}, "spatial"), ({"weights": {"S.qw": 1.0}}, "spatial")]
 
@@ -594,8 +597,8 @@ def test_holding_prescribed_joints_is_refused() -> None:
 
 def test_assembly_leaves_flipped_positions() -> None:
     system = bc.compile(screw(0.1), cut=["lift"])
-    turn, screwed = system.assemble(q={"turn": 3.0}).q
-    assert turn == 3.0
+    turn, lift, screwed = system.assemble(q={"turn": 3.0}).q
+    assert turn == 3.0 and lift == pytest.approx(0.1 * screwed, abs=1e-12)
     assert (turn + screwed) / (2 * np.pi) == pytest.approx(round((turn + screwed) / (2 * np.pi)), abs=1e-9)
 
 
@@ -635,12 +638,12 @@ def test_hamilton_with_loops(name: str) -> None:
     """Along the free directions dp/dt is the rate of M u."""
     system = bc.compile(bc.load(name))
     (q,), (u,), (tau,) = looped.states(system, count=1)
-    speeds, rate = system.hamilton(q, system.momenta(q, u), tau)
+    speeds, rate = system.hamilton(q, system.momenta(q, u, speeds="tree"), tau)
     assert np.abs(speeds - u).max() < 1e-12
     udot, h = system.forward_dynamics(q, u, tau), 1e-5
 
     def momenta(t: float) -> np.ndarray:
-        return system.momenta(system.integrate(q, u * t + udot * (t * t / 2)), u + udot * t)
+        return system.momenta(system.integrate(q, u * t + udot * (t * t / 2)), u + udot * t, speeds="tree")
 
     change = (momenta(h) - momenta(-h)) / (2 * h)
     free = np.linalg.svd(bc.analyze.loop_jacobian(system, q))[2][system.nu - system.dof:]
@@ -659,11 +662,11 @@ def test_sparse_drives_in_batches_of_time() -> None:
 
 
 def test_empty_batches() -> None:
-    none = np.zeros((0, 3))
+    none = np.zeros((0, 4))
     for method in ("elimination", "dense", "kane"):
-        assert bc.compile(bc.load("four_bar"), method).forward_dynamics(none, none).shape == (0, 3)
+        assert bc.compile(bc.load("four_bar"), method).forward_dynamics(none, none).shape == (0, 4)
     system = bc.compile(bc.load("four_bar"))
-    assert system.inverse_dynamics(none, none, none).shape == (0, 3)
+    assert system.inverse_dynamics(none, none, none).shape == (0, 4)
     assert system.reactions(none, none)["D"].shape == (0, 6)
 
 
@@ -671,7 +674,7 @@ def test_oracle_refuses_forces_that_are_not_numbers() -> None:
     system = bc.compile(bc.load("four_bar"), "dense")
     state = system.assemble()
     with pytest.raises(bc.StateError):
-        system.forward_dynamics(state.q, state.u, [float("nan"), 0.0, 0.0])
+        system.forward_dynamics(state.q, state.u, [float("nan"), 0.0, 0.0, 0.0])
 
 
 # -- springs -------------------------------------------------------------------------------------------------------
@@ -733,8 +736,8 @@ def test_springs_on_closing_screws_count_turns() -> None:
     m.add_joint_spring("k", "screw", stiffness=2.0)
     closed, carried = bc.compile(m, cut=["screw"]), bc.compile(m, cut=["lift"])
     for angle in (0.5, 3.3):
-        a = closed.forward_dynamics([angle, -0.1 * angle], [0.0, 0.0])
-        b = carried.forward_dynamics([angle, -angle], [0.0, 0.0])
+        a, b = (s.forward_dynamics(whole_q(s, q), np.zeros(3))
+                for s, q in ((closed, [angle, -0.1 * angle]), (carried, [angle, -angle])))
         assert a[0] == pytest.approx(b[0], rel=1e-9)
 
 
@@ -791,7 +794,7 @@ def foreign_spring(m: bc.Mechanism) -> None:
     same_name, foreign, foreign_spring,
     lambda m: m.add_constraint("Z", bc.Distance(1.0), "ground", "coupler", (0, 0, 0)),
     lambda m: m.add_constraint("Z", bc.Distance(bc.Mechanism("other").parameter("x", 1.0)), m.ground, "coupler"),
-    lambda m: m.add_coupler("Z", {"A": m.parameter("k", 1.0), "B": 1.0})])
+    lambda m: m.add_coupler("Z", {"A": bc.Mechanism("other").parameter("k", 1.0), "B": 1.0})])
 def test_bad_descriptions_are_refused(spoil: object) -> None:
     with pytest.raises(bc.ModelError):
         spoil(bc.load("four_bar"))  # type: ignore[operator]

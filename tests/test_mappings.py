@@ -196,6 +196,7 @@ CALLS: dict[str, Callable[[bc.System, bc.State, Any], Any]] = {
     "with wrenches": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau, wrenches={"rocker": np.ones(6)}),
     "with loop_tau": lambda s, x, tau: s.forward_dynamics(x.q, x.u, tau, loop_tau={"D": 1.0}),
     "linearize": lambda s, x, tau: bc.analyze.linearize(s, x, tau=tau).rate,
+    "slopes": lambda s, x, tau: bc.analyze.linearize(s, x, tau=tau).A,
     "traced control": lambda s, x, tau: s.simulate(
         x, 0.01, control=bc.Traced(lambda t, q, u: tau)).q.values[-1],
     "sampled control": lambda s, x, tau: s.simulate(x, 0.01, control=lambda t, q, u: tau).q.values[-1],

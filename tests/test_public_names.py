@@ -9,7 +9,8 @@ import pytest
 import bellcrank as bc
 
 PARTS = ("model", "kernels", "plans")
-NAMES = ("nq", "nu", "dof", "joint_names", "body_names", "coordinate_names", "speed_names", "loops", "parameters")
+NAMES = ("nq", "nu", "dof", "joint_names", "body_names", "coordinate_names", "speed_names", "independent_speeds",
+         "loops", "parameters")
 CONFIGURATIONS = ("neutral", "random_state", "integrate", "difference", "normalize")
 DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix", "bias", "momenta", "hamilton",
             "reactions", "reduced", "derivatives", "regressor", "element_forces")
@@ -21,7 +22,7 @@ REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "at
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
-MOST = 51
+MOST = 52
 #: analyses that do not take a system first
 FIRST = {"check_joint": "joint", "compare": "mechanism", "gradient": "objective"}
 

@@ -50,9 +50,6 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     `assemble`: a state, an array or a mapping {joint: value} to start from. A dead point raises `AssemblyError` with
     joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
 
-    Joints at which a loop is cut may be driven or actuated like others; they have coordinates of their own in the
-    result then, beside those of the machine.
-
     Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
     `kinematics` and the like work as after a simulation. Loops close to rounding.
     Cost: of every sixteenth sample some closings, one after the other; the rest in batches.
@@ -86,7 +83,11 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     u, udot = laws.rates(samples)
     u = closer.speeds(q, u, samples)
     udot = closer.accelerations(q, u, _driven_accelerations(system, q, u, udot, samples), samples)
+    if system.model.tree.loop_joints:
+        udot = system.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, samples)
     q, u = with_laws(system, q, u, samples)
+    if system.model.tree.loop_joints:
+        udot = system.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, samples)
     which = actuated if actuated is not None else system.model.options.actuated or tuple(motion)
     tau = system.inverse_dynamics(q, u, udot, wrenches=wrenches, t=samples, actuated=which)
     wrench = system.reactions(q, u, tau, udot=udot, wrenches=wrenches, t=samples) if reactions else None

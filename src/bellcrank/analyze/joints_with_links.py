@@ -32,8 +32,8 @@ def with_links(system: System, *given: Any) -> System | None:
     keys = [key for names in given if isinstance(names, (Mapping, Sequence, Set)) and not isinstance(names, str)
             for key in names if isinstance(key, str)]
     keys += [own.name for own in model.tree.loop_joints for rows in given
-             if np.shape(rows)[-1:] == (system.nu,) and not isinstance(rows, Mapping) and not keys
-             and np.asarray(rows, dtype=float)[..., own.u].any()]
+             if np.shape(rows)[-1:] == (system.nu,) and np.asarray(rows).dtype.kind in "fiub"
+             and np.asarray(rows)[..., own.u].any()]
     if model.released or model.absent or not (keys or model.locked):
         return None
     closing = [c.name for c in model.tree.closures if c.is_joint]

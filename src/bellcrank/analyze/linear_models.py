@@ -136,16 +136,15 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
               t: npt.ArrayLike | None = None) -> LinearModel | StateBatch:
     """Linearize the equations of motion about a closed state, at rest or moving.
 
-    `tau` are constant joint forces, those of joints at which a loop is cut included.
-    `inputs` names joints or their coordinates (forces on them, those that close loops included), bodies
+    `tau` are constant joint forces. `inputs` names joints or their coordinates (forces on them), bodies
     (all six entries of a wrench) or "body.fx" (one: mx, my, mz, fx, fy, fz); the actuated joints or else the
     independent ones if not given. `outputs` names coordinates ("A.angle"), rates ("A.rate", "A.angle.rate") and
     accelerations ("A.acceleration"), or is a function of a `State`, or {name: function}; all q and u if not given.
     States of elements (`Mechanism.add_state`) are states of the model by their names; their integrals over time only
     where something looks at them.
 
-    `coordinates` names the independent joints, those at which a loop is cut included; they are chosen if not given: the
-    actuated ones, or those that the machine has if nobody says where to cut it, where they are well conditioned. About
+    `coordinates` names the independent joints; they are chosen if not given: the actuated ones, or else those of
+    `System.independent_speeds`, where they are well conditioned. About
     an equilibrium, and along motions that are steady in these coordinates, eigenvalues and responses are the same in
     all of them; about another state that moves they are those of deviations in these coordinates and in no others. (A
     wheel that spins in a `Free` joint is such a state: give its spin a joint of its own.) Leading axes of the state are

@@ -71,7 +71,8 @@ def loop_jacobian(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START)
 
 @of_position()
 def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
-    """Coordinates of a joint that closes a loop, or of any other, shape (..., nq of the joint). Cost: O(n).
+    """Coordinates of a joint, shape (..., nq of the joint). Of a joint that closes a loop they are measured between
+    its two bodies, whatever q says of it: angles within half a turn. Cost: O(n).
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
@@ -83,12 +84,13 @@ def loop_coordinates(system: System, q: npt.ArrayLike, joint: str, *, t: npt.Arr
 
 @of_motion()
 def loop_speeds(system: System, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, *, t: npt.ArrayLike = START) -> Floats:
-    """Speeds of a joint that closes a loop, or of any other, shape (..., nu of the joint). Cost: O(n).
+    """Speeds of a joint, shape (..., nu of the joint); of one that closes a loop measured between its two bodies.
+    Cost: O(n).
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))
-    >>> bc.analyze.loop_speeds(linkage, linkage.assemble(q={"A": 0.5}), linkage.loops[0])
-    array([0.])
+    >>> bc.analyze.loop_speeds(linkage, linkage.assemble(q={"A": 0.5}, u={"A": 1.0}), "D").round(3)
+    array([-0.035])
     """
     return loop_errors.loop_speeds(system.plans, q, u, joint, t=t)
 
@@ -96,8 +98,8 @@ def loop_speeds(system: System, q: npt.ArrayLike, u: npt.ArrayLike, joint: str, 
 @of_position()
 def loop_drive(system: System, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = START
                ) -> Floats:
-    """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
-    that close loops: equal power for every motion. Shape (..., nu). Cost: O(n) for each joint.
+    """Forces at the joints that carry links, with the same power for every motion as forces
+    {joint: (..., nu of the joint)} of joints that close loops. Shape (..., nu). Cost: O(n) for each joint.
 
     >>> import bellcrank as bc
     >>> linkage = bc.compile(bc.load("four_bar"))

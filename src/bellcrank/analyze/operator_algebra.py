@@ -65,8 +65,8 @@ def _operators_at(system: System, q: Floats, t: float) -> SpatialOperators:
 
 @of_position()
 def mass_factors(system: System, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> tuple[Floats, Floats]:
-    """U (..., nu, nu) and D (..., nu) with ``mass_matrix = U diag(D) U^T``, U unit triangular in the order of
-    the tree (columns of outboard joints reach inboard rows). Cost: O(n * depth).
+    """U (..., nu, nu) and D (..., nu) with ``mass_matrix(..., speeds="tree") = U diag(D) U^T``, U unit triangular in
+    the order of the tree (columns of outboard joints reach inboard rows), zero at loop joints. Cost: O(n * depth).
 
     >>> import bellcrank as bc, numpy as np
     >>> arm = bc.compile(bc.load("double_pendulum"))

@@ -52,8 +52,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     `guess` is a state, an array q or a mapping {joint: value} to start from (all joints at zero if not given). Arrays
     with leading axes, of the guess, of `tau` or of `wrenches` (load cases), give a state with these axes. `hold`
     locks joints, at values {joint: value} or where the guess has them (names): `inverse_dynamics` with these joints as
-    `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads. `hold` and
-    `tau` may name joints at which a loop is cut. Prescribed joints are where their laws have them at time t; a law that
+    `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads.
+    Prescribed joints are where their laws have them at time t; a law that
     turns a whole machine steadily gives its relative equilibrium. States of elements (`Mechanism.add_state`) rest, too:
     their rates vanish, and the state that is returned has their values among its speeds. States whose rates vanish
     wherever the machine rests follow its motion from the guess: oil in a shut hydraulic cylinder is a spring. With

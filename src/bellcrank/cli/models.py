@@ -172,7 +172,7 @@ def assemble(system: System, settings: Settings, keyframe: Mapping[str, Any] | N
 
 
 def _spread(names: Sequence[str], values: Floats, given: Mapping[str, Any]) -> Floats:
-    """Values by joint put in their places; joints that were cut have none."""
+    """Values by joint put in their places."""
     joints = [name.rpartition(".")[0] for name in names]
     for joint, value in given.items():
         places = [i for i, name in enumerate(joints) if name == joint]

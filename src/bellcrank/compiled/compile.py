@@ -49,9 +49,10 @@ def compile(mechanism: Mechanism, method: str = "auto", backend: str = BACKENDS[
     Loops: `cut` names joints that shall close loops (the library chooses otherwise), `actuated` the joints with drives
     (for `System.inverse_dynamics`), `independent` those whose speeds shall stay independent where possible (the
     actuated ones unless given), `baumgarte` = (alpha, beta) adds -2 alpha (rate) - beta^2 (error) to the constraints
-    of the multiplier methods. Actuated joints keep their coordinates wherever a loop is cut, as those do that have
-    actuators, rotors, couplers or prescribed motions, or that sums and laws name: the joint then moves a link of its
-    own, which is no body of the machine, and a weld beside it, "joint.closing", is what is cut.
+    of the multiplier methods. None of these changes q, u and tau, which have all joints in the order in which they
+    were added. Actuated joints, and those with actuators, rotors, sums, couplers or prescribed motions, carry a link
+    wherever a loop is cut: the joint then moves a link of its own, which is not a body of the mechanism, and the loop
+    is cut at a weld next to it, "joint.closing".
 
     `drawing_tolerance`: redundant constraints of loops that contradict each other by no more than this share of the
     machine's length (or by as many radians), as rounded numbers do, are dropped; see

@@ -32,8 +32,8 @@ class System(Machine):
     """An immutable machine to compute with; made by `bellcrank.compile`.
 
     Every method takes arrays whose last axis is the joint coordinates `q` (nq), speeds `u`, forces `tau` or
-    accelerations `udot` (nu each), in the order of `coordinate_names` and `speed_names`; leading axes are a
-    batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
+    accelerations `udot` (nu each) of all joints, in the order of `coordinate_names` and `speed_names`; leading axes
+    are a batch and broadcast. Results are new arrays. NaN and infinity in the input raise `StateError`. Forces tau may
     also be a mapping {joint or "joint.coordinate": values}, zero where nothing is said.
 
     A `State` may stand in the place of q, or of q and u, in every method: ``forward_dynamics(state, tau)``,
@@ -93,9 +93,9 @@ class System(Machine):
         be held too. Prescribed joints are where their laws have them at time `t`.
 
         `guess` is an array, a mapping (joints that are not named at zero; those that close loops count where they, or
-        their weights, are named) or a `State`, of which the coordinates count. Where `compile` was told what to cut or
-        to keep, guesses by name and values that are held mean the same as without: "nearest" is in the coordinates that
-        the machine has if nobody says so. Positions and speeds that are both only near a closed
+        their weights, are named) or a `State`, of which the coordinates count. Guesses by name and values that are held
+        mean the same whatever `compile` was told to cut: "nearest" is in the coordinates of the joints that carry links
+        by default. Positions and speeds that are both only near a closed
         state, such as keyframes of files, are made one by `project`. Cost: some closings of O(nu m^2) for m
         constraints, more the longer the way.
 
@@ -249,8 +249,9 @@ class System(Machine):
 
         `function` is one of the methods "forward_dynamics", "inverse_dynamics", "bias", "mass_matrix", "momenta" and
         "hamilton", without external wrenches. With loops, `forward_dynamics`, `inverse_dynamics` and `hamilton` are
-        those of the closed machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree, as the methods
-        are. What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with the reason.
+        those of the closed machine; `bias`, `mass_matrix` and `momenta` are those of its spanning tree
+        (``speeds="tree"``). What LAPACK or NumPy has a part in, such as method "dense" with loops, is refused with
+        the reason.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("pendulum")).operation_count().divs

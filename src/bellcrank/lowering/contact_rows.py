@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from bellcrank.integrate.contact_views import GLANCE, PLACE
+from bellcrank.integrate.contact_views import GLANCE, PLACE, SCREW
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.lowering.looped import require_direct
 from bellcrank.scalar.functions import maximum, minimum
@@ -38,9 +38,13 @@ def contact_places(tree: Sweeps) -> tuple[Number, ...]:
             gap = -(touch.depth / maximum(touch.gain, LEAST_GAIN))
             out += [gap, *touch.point, *touch.normal, touch.normal.dot(velocity), velocity.dot(velocity),
                     own.material.friction, minimum(own.material.restitution, 1.0)]
-    for link, i in sorted(_speeds(machine.tree), key=lambda x: int(machine.tree.u_start[x[0]]) + x[1]):
+    screws: list[Number] = [0.0] * (SCREW * machine.tree.nu)  # loop joints move nothing
+    for link, i in _speeds(machine.tree):
         moving, column = machine.moving[link], machine.views[link].columns[i]
-        out += [*moving.axes.apply(column.angular), *moving.axes.apply(column.linear), *moving.origin]
+        start = SCREW * (int(machine.tree.u_start[link]) + i)
+        screws[start:start + SCREW] = [*moving.axes.apply(column.angular), *moving.axes.apply(column.linear),
+                                       *moving.origin]
+    out += screws
     gaps, speeds = ([out[i * PLACE + k] for i in range(places)] for k in (0, 8))
     out.append(_extreme(maximum, speeds) if speeds else 0.0)
     out += [_extreme(minimum, gaps[i:i + GLANCE]) for i in range(0, places, GLANCE)]
@@ -68,7 +72,7 @@ def contact_depths(tree: Sweeps) -> tuple[Number, ...]:
 
 
 def _speeds(tree: Tree) -> list[tuple[int, int]]:
-    """All speeds as (link, number of its joint's speed)."""
+    """The speeds of links as (link, number of its joint's speed)."""
     return [(link, i) for link, joint in enumerate(tree.joints) if joint is not None for i in range(joint.nu)]
 
 

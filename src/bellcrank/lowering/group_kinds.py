@@ -222,8 +222,9 @@ class _Rolling:
         for m, (j, link) in enumerate(own, len(s.links) + len(s.witnesses)):
             numbers, width = self._link_numbers(graph, link, at, bind)
             joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
-            frame, own_joint = self._frame(graph, tree.loop_joints[j].closure, at + width, bind), tree.loop_joints[j]
-            joints.append(LoopJointView(joint, frame, own_joint.open, own_joint.name in tree.forced))
+            loop_joint = tree.loop_joints[j]
+            joints.append(LoopJointView(joint, self._frame(graph, loop_joint.closure, at + width, bind),
+                                        loop_joint.open, loop_joint.name in tree.forced))
             at += width + 12
         group = GroupView(replace(s.shape, sizes=self.sizes[index]).bound(bind), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,

@@ -17,7 +17,7 @@ from bellcrank.papers.drift_table import drift_table
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
 from bellcrank.papers.ladder_figures import fig_10, fig_11
 from bellcrank.papers.planar_legs import PlanarLegs
-from bellcrank.papers.reference_data import reference
+from bellcrank.papers.reference_data import reference, state_of
 
 __all__ = ["ITEMS", "SOURCE"]
 
@@ -121,7 +121,8 @@ def fig_8(short: bool) -> ItemResult:
     duration = 0.5 if short else 2.0
     start = np.array(reference("redundant_five_bar")["theta"])
     system = compile(load("redundant_five_bar"), "reduction")
-    run = system.simulate((start, np.zeros(6)), duration, stepper="dop853", rtol=1e-11, atol=1e-13, output=0.01)
+    state = state_of(system, start)
+    run = system.simulate(state, duration, stepper="dop853", rtol=1e-11, atol=1e-13, output=0.01)
     time, q = run["time"].values, run["q"].values
     legs = PlanarLegs(np.array([[0.0, 0.0], [1.0, 0.05], [0.55, 0.95]]),
                       np.array([[0.5, 0.6], [0.45, 0.65], [0.4, 0.55]]),
@@ -132,7 +133,7 @@ def fig_8(short: bool) -> ItemResult:
     table = table_of(["time [s]", "q1 [rad]", "q2 [rad]", "q1, independent [rad]", "q2, independent [rad]"], time,
                      q[:, 0], q[:, 1], other[:, 0], other[:, 1])
     expected = reference("redundant_five_bar")["acceleration"]
-    found = system.forward_dynamics(start, np.zeros(6))
+    found = system.forward_dynamics(state)
     agreements = [Agreement(f"acceleration of q{k + 1} at the start [rad/s^2]", float(found[k]), expected[k],
                             "reference", 1e-10) for k in (0, 1)]
     agreements.append(Agreement(f"largest difference until {duration:g} s [rad]",

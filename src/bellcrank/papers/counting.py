@@ -25,6 +25,7 @@ from bellcrank.mechanism.joints import (
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.count import OperationCount
+from bellcrank.system.counts import count_operations
 
 __all__ = ["CLOSINGS", "KINDS", "LineFit", "best_times", "closed_chain", "exponent", "fit_line",
            "multiplications_of", "per_body"]
@@ -48,16 +49,18 @@ def closed_chain(n: int, kind: str, constraints: int = 0) -> Mechanism:
 
 
 def multiplications_of(machine: Mechanism, method: str) -> int:
-    """Those of one forward dynamics, counted without making the code."""
-    return compile(machine, method, "numpy").operation_count().muls
+    """Those of one forward dynamics, counted without making the code. The papers compute no accelerations of joints at
+    which loops are cut."""
+    return count_operations(compile(machine, method, "numpy").plans, "forward_dynamics", loop_joints=False).muls
 
 
 @cache
 def per_body(kind: str, method: str, constraints: int = 0, function: str = "forward_dynamics", n: int = 6
              ) -> OperationCount:
     """Operations that one more body in the middle of a chain of general bodies costs."""
-    fewer, more = (compile(closed_chain(k, kind, constraints), method, "numpy", cut=["end"] if constraints else ()
-                           ).operation_count(function) for k in (n, n + 1))
+    fewer, more = (count_operations(compile(closed_chain(k, kind, constraints), method, "numpy",
+                                            cut=["end"] if constraints else ()).plans, function, loop_joints=False)
+                   for k in (n, n + 1))
     return more.plus(fewer, -1)
 
 

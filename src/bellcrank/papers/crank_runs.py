@@ -13,6 +13,7 @@ from bellcrank.analyze.driven import drive
 from bellcrank.arrays import Floats
 from bellcrank.papers.crank_motions import DURATION, MACHINES, SAMPLE, PaperMachine
 from bellcrank.papers.item import Agreement, ItemResult, PaperPlot, PlotLine, table_of
+from bellcrank.papers.reference_data import state_of
 from bellcrank.simulate.control import Sampled
 
 __all__ = ["feedback", "fig_8", "fig_13"]
@@ -24,7 +25,7 @@ LEFT = np.radians(1.0)
 def _forced(machine: PaperMachine, branch: str, duration: float) -> tuple[Floats, Floats, Floats]:
     """Times, desired and simulated crank angles."""
     times = np.asarray(SAMPLE * np.arange(round(min(duration, DURATION) / SAMPLE) + 1), dtype=float)
-    start = np.array(machine.reference(branch)["driven"]["theta"][0])
+    start = state_of(machine.system, machine.reference(branch)["driven"]["theta"][0])
     wanted = drive(machine.system, machine.laws(), times, guess=start)
     torque = wanted["tau"].values[:, machine.driven]
 
@@ -32,7 +33,7 @@ def _forced(machine: PaperMachine, branch: str, duration: float) -> tuple[Floats
         now = torque[min(round(t / SAMPLE), len(times) - 1)]
         return dict(zip(machine.cranks, now.tolist(), strict=True))
 
-    run = machine.system.simulate((start, np.zeros(len(start))), duration, step=5e-3, control=Sampled(held, SAMPLE),
+    run = machine.system.simulate(start, duration, step=5e-3, control=Sampled(held, SAMPLE),
                                   output=SAMPLE)
     n = run.sizes["time"]
     return times[:n], wanted["q"].values[:n, machine.driven], run["q"].values[:, machine.driven]
@@ -88,7 +89,7 @@ def _tracked(machine: PaperMachine, branch: str, duration: float, offset: float 
              ) -> tuple[Floats, Floats]:
     """Times and errors of the cranks under (37) with λ = 1, started `offset` off."""
     system = machine.minimal
-    start = np.array(machine.reference(branch)["driven"]["theta"][0])
+    start = state_of(system, machine.reference(branch)["driven"]["theta"][0])
     first = dict(zip(machine.cranks, (np.array(machine.start) + offset).tolist(), strict=True))
     state = system.assemble(q=first, guess=start)
 

@@ -42,7 +42,8 @@ LEVELS = {"acceleration": ("kane", "none"), "velocity": ("reduction", "velocity"
 
 def four_bar_start() -> Floats:
     """The four-bar at rest with a vertical crank, to nine decimals as in Anderson & Critchley, section 4.1."""
-    return np.array(reference("four_bar")["open_elbow_up"]["free"]["theta"][0]).round(9)
+    angles = np.array(reference("four_bar")["open_elbow_up"]["free"]["theta"][0]).round(9)
+    return np.append(angles, -angles.sum())
 
 
 @cache
@@ -51,14 +52,14 @@ def simulated(method: str, closing: str, step: float, duration: float) -> DriftR
     system = compile(load("four_bar"), method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SimulationWarning)  # of energy: the step is the paper's
-        run = system.simulate((four_bar_start(), np.zeros(3)), duration, step=step, output=0.01, closing=closing)
+        run = system.simulate((four_bar_start(), np.zeros(4)), duration, step=step, output=0.01, closing=closing)
     return DriftRun(run["time"].values, run["q"].values, run["loop_error"].values)
 
 
 @cache
 def four_bar_by_hand(level: str, step: float, duration: float) -> DriftRun:
     """The same without `simulate`."""
-    return drift_run(compile(load("four_bar"), LEVELS[level][0]), four_bar_start(), np.zeros(3), level, step, duration)
+    return drift_run(compile(load("four_bar"), LEVELS[level][0]), four_bar_start(), np.zeros(4), level, step, duration)
 
 
 Slope = Callable[[Floats], Floats]

@@ -26,7 +26,7 @@ STEP = 5e-3  #: of the fixed-step integrators [s]
 def _start(name: str, system: System) -> tuple[np.ndarray, np.ndarray]:
     """Where a machine begins to move."""
     if name == "four_bar":
-        return four_bar_start(), np.zeros(3)
+        return four_bar_start(), np.zeros(4)
     if name == "ladder":
         return ladder_state(system, (0.6, 0.4)), ladder_state(system, (-0.5, 1.0))
     state = system.assemble(q={"arm": -0.12930036652171667})  # the quarter car, its wheel 5 cm up

@@ -14,6 +14,7 @@ from bellcrank.arrays import Floats
 from bellcrank.papers.crank_motions import MACHINES, TAKEN, PaperMachine
 from bellcrank.papers.crank_runs import feedback, fig_8, fig_13
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
+from bellcrank.papers.reference_data import state_of
 
 __all__ = ["ITEMS", "SOURCE"]
 
@@ -31,12 +32,12 @@ SOURCE = Paper(
 # -- inverse dynamics: Figs 5, 6, 10, 11 ------------------------------------------------------------------------------
 def _driven(machine: PaperMachine, branch: str, short: bool) -> tuple[Floats, dict[str, Floats], dict[str, Floats]]:
     """Times, what is found at them, and the reference at its own times, which are among them."""
-    known = machine.reference(branch)["driven"]
-    expected = {k: np.array(v) for k, v in known.items()}
+    expected = {k: np.array(v) for k, v in machine.reference(branch)["driven"].items()}
     times = expected["t"] if short else np.unique(np.concatenate([expected["t"], np.linspace(0.0, 20.0, 101)]).round(9))
-    run = drive(machine.system, machine.laws(), times, guess=expected["theta"][0])
-    found = {"theta": run["q"].values, "thetadot": run["u"].values, "thetaddot": run["udot"].values,
-             "tau": run["tau"].values[:, machine.driven]}
+    run = drive(machine.system, machine.laws(), times, guess=state_of(machine.system, expected["theta"][0]))
+    known = slice(len(machine.symbols))
+    found = {"theta": run["q"].values[:, known], "thetadot": run["u"].values[:, known],
+             "thetaddot": run["udot"].values[:, known], "tau": run["tau"].values[:, machine.driven]}
     return times, found, expected
 
 
@@ -101,12 +102,12 @@ def fig_7(short: bool) -> ItemResult:
     for branch in machine.branches:
         known = machine.reference(branch)["free"]
         expected, when = np.array(known["theta"]), np.array(known["t"])
-        run = machine.system.simulate((expected[0], np.zeros(3)), duration, stepper="dop853", rtol=1e-12, atol=1e-14,
-                                      output=0.05)
+        run = machine.system.simulate(state_of(machine.system, expected[0]), duration, stepper="dop853", rtol=1e-12,
+                                      atol=1e-14, output=0.05)
         time, crank = run["time"].values, run["q"].values[:, 0]
         inside = when <= duration + 1e-9
         at = np.rint(when[inside] / 0.05).astype(int)
-        off = float(np.abs(_apart(run["q"].values[at] - expected[inside])).max())
+        off = float(np.abs(_apart(run["q"].values[at, :3] - expected[inside])).max())
         agreements.append(Agreement(f"{branch}: angles, largest difference until {duration:g} s [rad]", off, 0.0,
                                     "reference", 1e-9 if short else 1e-7, "" if short else "the crank comes to rest on "
                                     "the way, where errors of rounding grow"))
@@ -126,12 +127,12 @@ def fig_12(short: bool) -> ItemResult:
     for branch in machine.branches:
         known = machine.reference(branch)
         expected, when = np.array(known["free"]["theta"]), np.array(known["free"]["t"])
-        run = machine.system.simulate((expected[0], np.zeros(4)), duration, stepper="dop853", rtol=1e-11, atol=1e-13,
-                                      output=0.01)
+        run = machine.system.simulate(state_of(machine.system, expected[0]), duration, stepper="dop853", rtol=1e-11,
+                                      atol=1e-13, output=0.01)
         time, q = run["time"].values, run["q"].values
         at = np.rint(when / 0.01).astype(int)
         agreements.append(Agreement(f"{branch}: angles until {when[-1]:g} s, largest difference [rad]",
-                                    float(np.abs(_apart(q[at] - expected)).max()), 0.0, "reference", 1e-9))
+                                    float(np.abs(_apart(q[at, :4] - expected)).max()), 0.0, "reference", 1e-9))
         names += [f"{label}, {branch} [rad]" for label in ("θ1(1)", "θ1(2)")]
         columns += [q[:, 0], q[:, 2]]
         lines += [PlotLine(f"θ1({leg + 1}), {branch}", time, q[:, 2 * leg]) for leg in (0, 1)]
@@ -148,8 +149,8 @@ def _singular(machine: PaperMachine, known: dict[str, dict[str, list[float]]], b
     end = float(np.asarray(known["singular"]["t"]))
     if end > duration:
         return []
-    start = np.array(known["free"]["theta"])[0]
-    last = machine.system.simulate((start, np.zeros(4)), end, stepper="dop853", rtol=1e-11, atol=1e-13)["q"].values[-1]
+    start = state_of(machine.system, np.array(known["free"]["theta"])[0])
+    last = machine.system.simulate(start, end, stepper="dop853", rtol=1e-11, atol=1e-13)["q"].values[-1]
     found = [Agreement(f"{branch}: crank angles at the singularity, {end:.5f} s, largest difference [rad]",
                        float(np.abs(last[[0, 2]] - known["singular"]["theta"]).max()), 0.0, "reference", 1e-7)]
     if branch == TAKEN["five_bar"]:
@@ -165,7 +166,7 @@ def eq_25(short: bool) -> ItemResult:
     for name, machine in MACHINES.items():
         for branch in machine.branches:
             known = {k: np.array(v) for k, v in machine.reference(branch)["driven"].items()}
-            model = machine.minimal.reduced(known["theta"], known["thetadot"])
+            model = machine.minimal.reduced(state_of(machine.minimal, known["theta"], known["thetadot"]))
             order = [list(model.entries).index(i) for i in machine.driven]
             inertia = model.mass_matrix[:, order][:, :, order]
             torque = (inertia @ known["thetaddot"][:, machine.driven, None])[..., 0] + model.bias[:, order]
@@ -190,7 +191,7 @@ def eq_25(short: bool) -> ItemResult:
 
 def _tip_velocity_error(machine: PaperMachine, q: Floats, u: Floats) -> float:
     """J times the independent rates against the velocity of the tip, written out for rods in a plane."""
-    model = machine.minimal.reduced(q, u)
+    model = machine.minimal.reduced(state_of(machine.minimal, q, u))
     body, length, chain = machine.tip
     jacobian = model.jacobian(body, (length, 0.0, 0.0))[:, 3:5]
     found = (jacobian @ u[:, list(model.entries), None])[..., 0]

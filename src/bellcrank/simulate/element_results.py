@@ -114,8 +114,7 @@ class ElementResults(MachineRecord):  # type: ignore[no-untyped-call]  # of its 
     @by_topology
     def outputs(self, laws: Laws | None = None) -> xarray.Dataset:
         """Outputs over time: functions of the machine ``law(at)`` (see `Mechanism.add_joint_force`), each one number,
-        by name; those of `Mechanism.add_output` unless some are given. Angles go on beyond half a turn, also of joints
-        at which a loop is cut (from within half a turn at the first sample, if nothing else needs them there).
+        by name; those of `Mechanism.add_output` unless some are given. Angles count turns.
 
         >>> import bellcrank as bc
         >>> run = bc.compile(bc.load("pendulum")).simulate(([0.5], [0.0]), duration=0.1)

@@ -91,10 +91,10 @@ class Compiler:
     def calls(self, names: Sequence[str], buffer: str, start: int, external: bool = False,
               inputs: Mapping[str, tuple[str, int]] | None = None) -> list[Call]:
         """Calls that compute functions, their results one after another."""
-        out = []
-        for source, made in self.run.blocks([self.functions[n] for n in names], external):
+        out, wanted = [], {self.functions[n].name: self.functions[n] for n in names}
+        for source, made in self.run.blocks(list(wanted.values()), external):
             out.append(Call(self.run.backend.block(source, made, self.width), buffer, start, inputs or {}))
-            out += [call for n in made for call in self._completed(self.functions[n], buffer, start, inputs or {})]
+            out += [call for n in made for call in self._completed(wanted[n], buffer, start, inputs or {})]
             start += source.size
         return out
 

@@ -85,8 +85,8 @@ class MachineRecord(xarray.Dataset):  # type: ignore[no-untyped-call]  # of its 
     def _check_names(self, system: Machine) -> None:
         for label, names in (("coordinate", system.coordinate_names), ("speed", system.speed_names)):
             if label in self.dims and not set(self[label].values.tolist()) <= set(names):
-                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result (other "
-                                 "joints were cut); compile it with the same `cut`")
+                raise ModelError(f"attach: system {system.model.name!r} has other {label}s than this result; "
+                                 "attach the system of the run")
 
     def rebuild(self) -> Self:
         """Compile the machine that the file of this result describes, unless it is at hand already, and attach it.

@@ -137,9 +137,9 @@ class Rhs:
         """Back onto loops, unit quaternions and prescribed motions."""
         system = self.system
         q, u = system.normalize(y[..., :self._nq]), y[..., self._nq:].copy()
-        held = system.model.bound_mask()
-        if held.any():
-            u = np.where(held, system.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
+        driven = system.model.prescribed_mask()
+        if driven.any():
+            u = np.where(driven, system.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
             q = system.kernels.run("displaced", {"q": q, "dq": np.zeros(system.nu)}, None, t)
         if system.model.tree.looped and self.closing != "none":
             closed = None if system.model.dense_loops and system.nu <= _FEW else self._onto_loops(q, u, t)

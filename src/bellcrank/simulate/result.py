@@ -45,8 +45,8 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
     """States, energies and loop errors of a run over time, with names and units; everything `xarray` offers works.
 
     Dimensions are ``time``, ``coordinate``, ``speed`` and, for batches, ``sample`` (``sample_0``, ``sample_1``, ... if
-    there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were given (``loop_tau`` for joints
-    that close loops), ``wrench`` if external wrenches were ("crank.fx"), ``kinetic_energy``, ``potential_energy``,
+    there are several batch axes). Variables: ``q``, ``u``, ``tau`` if forces were given,
+    ``wrench`` if external wrenches were ("crank.fx"), ``kinetic_energy``, ``potential_energy``,
     ``stored_energy``, ``energy`` [J], ``loop_error`` (the largest of all constraints; distances in m, cosines of right
     angles as they are), ``loop_rate_error``;
     ``contact_force`` at places of rigid contacts ("floor[0].x": contact, place and world axis; not in runs of more than
@@ -199,12 +199,12 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
     @by_topology
     def torques(self, joint: str | None = None, *, of: str = "all", drives: bool = False, wrenches: Wrenches = None
                 ) -> xarray.DataArray:
-        """Forces that acted along joint coordinates, (time, [sample], speed), of all joints of the tree or of one.
+        """Forces that acted along joint coordinates, (time, [sample], speed), of all joints or of one.
 
         They are the sum of all that was given (`tau`, controllers, within the limits of actuators) and of all force
         elements on joints: springs, dampers, friction, compliant stops, servos, laws, also those on sums of
-        coordinates. `of` picks a part: "given" or "elements"; `forces` returns those of one element. The joint may be
-        one that closes a loop. Springs and other elements between bodies act on these, not along joints.
+        coordinates. `of` picks a part: "given" or "elements"; `forces` returns those of one element. Springs and
+        other elements between bodies act on these, not along joints.
 
         With `drives`, also what enforces prescribed motions (`System.drive_forces`) and holds joints that are locked or
         pressed against a rigid stop. They are computed from the states; along joints that close loops there are none

@@ -191,8 +191,7 @@ class Rollout:
 
     def outputs(self, laws: Mapping[str, Callable[[Any], Any]] | None = None) -> dict[str, npt.NDArray[np.float64]]:
         """Outputs of all states at present, (states,) each, by name: functions of the machine ``law(at)``, those of
-        `Mechanism.add_output` unless some are given. Angles go on beyond half a turn, as far as coordinates of the
-        machine tell. Cost: O(n) a state, on the CPU.
+        `Mechanism.add_output` unless some are given. Angles count turns. Cost: O(n) a state, on the CPU.
 
         >>> import bellcrank as bc, numpy as np
         >>> motion = bc.rollout(bc.compile(bc.load("pendulum")), (np.ones((3, 1)), np.zeros((3, 1))), step=1e-3)

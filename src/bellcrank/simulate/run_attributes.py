@@ -28,7 +28,7 @@ def run_attributes(system: Machine, settings: dict[str, Any]) -> dict[str, Any]:
     """What is known of a run before it starts."""
     versions = {"bellcrank": __version__, "numpy": np.__version__, "python": platform.python_version()}
     versions |= {name: _version(name) for name in libraries(system.kernels.backend)}
-    carried = [c.joint for c in system.model.mechanism.carriers]  # joints that were cut, and kept their coordinates
+    carried = [c.joint for c in system.model.mechanism.carriers]  # loops are cut beside these joints
     return {"bellcrank_result": 1, **({"cut": as_json(carried)} if carried else {}), "mechanism": system.model.name,
             "mechanism_hash": fingerprint(system.model.mechanism, fixed=True),
             "parameters": as_json(system.parameters), "formulation": system.model.method,

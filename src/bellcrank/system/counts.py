@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import ModelError
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["count_operations"]
 
 
-def count_operations(plans: LoopPlans, name: str) -> OperationCount:
-    """The operations of one evaluation of the method called `name`."""
+def count_operations(plans: LoopPlans, name: str, *, loop_joints: bool = True) -> OperationCount:
+    """The operations of one evaluation of the method called `name`, with or without those for the accelerations of
+    loop joints."""
     function = known_function(plans.kernels.functions, name)
     looped, method = plans.tree.looped, plans.model.method
     if plans.model.dense_loops and name in ("forward_dynamics", "inverse_dynamics"):
@@ -33,6 +35,8 @@ def count_operations(plans: LoopPlans, name: str) -> OperationCount:
     if name == "hamilton" and looped:
         function = plans.kernels.functions["constrained_hamilton"]
     run = evaluator_of(plans, function.name)
+    if not loop_joints and function.loop_joints:
+        function = replace(function, name=f"{function.name}_of_links", loop_joints="")
     run = run if isinstance(run, CompiledEvaluator) else counting_evaluator(run.tree)
     if not run.compiles_whole(function) and run.schedule != "unrolled":
         if function.by_matrix and not looped:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -190,13 +190,14 @@ def _compiled(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], t
     return found.result
 
 
-def on_bodies(plans: LoopPlans, found: list[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
-    """Wrenches about links' origins as wrenches about their first bodies' origins."""
-    lead = np.broadcast_shapes(lead, *(w.shape[:-1] for _, w in found))
+def on_bodies(plans: LoopPlans, found: Sequence[tuple[int, Floats] | tuple[int, Floats, int]], turn: Floats,
+              lead: tuple[int, ...]) -> Floats:
+    """Wrenches about links' origins as wrenches about the origins of their first bodies, or of those that are named."""
+    lead = np.broadcast_shapes(lead, *(load[1].shape[:-1] for load in found))
     out = np.zeros((*lead, len(plans.tree.body_names) - 1, 6))
-    for link, wrench in found:
-        if link:
-            body = plans.tree.members[link][0]
+    for link, wrench, *named in found:
+        body = named[0] if named else plans.tree.members[link][0] if link else 0
+        if body:
             # the body's origin from the link's
             shift = (turn[..., link, :, :] @ plans.model.body_shift(body)[..., None])[..., 0]
             out[..., body - 1, :3] += wrench[..., :3] - np.cross(shift, wrench[..., 3:])

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["closure_index", "drawing_error", "largest_errors", "loop_acceleration_error", "loop_coordinates",
            "loop_drive", "loop_error", "loop_jacobian", "loop_names", "loop_rate_error", "loop_rows", "loop_speeds",
-           "loop_state",            "open_shares", "over_groups"]
+           "loop_state", "open_shares", "over_groups"]
 
 
 def loop_names(plans: LoopPlans) -> tuple[str, ...]:
-    """Names of what closes loops: cut joints, then other constraints and couplers."""
+    """Names of what closes loops: joints, then other constraints and couplers."""
     return tuple(c.name for c in plans.tree.closures) + tuple(r.name for r in plans.tree.relations)
 
 

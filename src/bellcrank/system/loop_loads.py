@@ -33,8 +33,8 @@ def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
                wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
     """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm)."""
-    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
-    given = {"q": q, "u": u, "udot": udot, "tau": force}
+    forces = given_forces(plans, q, tau, wrenches, t)
+    given, wrenches = {"q": q, "u": u, "udot": udot, "tau": forces.tau}, forces.wrenches
     return run_whole(plans, "constraint_multipliers", given, wrenches, t, partial(_careful_loads, plans))
 
 

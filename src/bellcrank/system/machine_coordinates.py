@@ -24,7 +24,7 @@ class MachineCoordinates:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """The joints that have coordinates, in the order they were added; those that were cut have none."""
+        """The joints that have coordinates, in the order they were added."""
         return self.model.configuration.joint_names
 
     @property

@@ -80,7 +80,7 @@ class Machine(MachineCoordinates):
 
     @property
     def loops(self) -> tuple[str, ...]:
-        """Names of what closes loops: cut joints, then other constraints and couplers."""
+        """Names of what closes loops: joints, then other constraints and couplers."""
         return loop_errors.loop_names(self.plans)
 
     # -- dynamics -------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Machine(MachineCoordinates):
                          loop_tau: Mapping[str, npt.ArrayLike] | None = None) -> Floats:
         """Accelerations udot of the joints for joint forces tau (zero if not given). Cost: O(n) ("recursive").
 
-        `loop_tau` {joint: forces} drives joints that close loops. Also ``forward_dynamics(state, tau)``.
+        `loop_tau` {joint: forces} is added to tau. Also ``forward_dynamics(state, tau)``.
 
         >>> import bellcrank as bc
         >>> pendulum = bc.compile(bc.load("pendulum"))
@@ -354,7 +354,7 @@ class Machine(MachineCoordinates):
 
     @checked
     def release(self, *names: str) -> Self:
-        """The same machine with some of its loops open: joints that were cut (see `loops`, `compile(cut=...)`) or
+        """The same machine with some of its loops open: joints that close them (see `loops`, `compile(cut=...)`) or
         constraints, by name. q and u keep their meaning, so that states can be handed over. What was let go is
         remembered: in a simulation the event action `attach` closes it again.
 
@@ -375,7 +375,7 @@ class Machine(MachineCoordinates):
         >>> m = bc.load("double_pendulum")
         >>> nail = m.add_joint("nail", bc.Spherical(), m.bodies[1], m.ground, child_pose="at closing", closed=False)
         >>> arm = bc.compile(m)
-        >>> arm.dof, arm.attach("nail", at=[0.3, 0.5]).dof
+        >>> arm.dof, arm.attach("nail", at=arm.assemble({"shoulder": 0.3, "elbow": 0.5})).dof
         (2, 1)
         """
         return attached(self, names, at, t)

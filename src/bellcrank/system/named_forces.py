@@ -1,4 +1,4 @@
-"""Joint forces by name, also of joints that were cut: these act as wrenches on the two bodies they connect."""
+"""Joint forces, also of loop joints: these act as wrenches on the two bodies that they connect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["GivenForces", "given_forces", "loop_forces"]
 
 
 class GivenForces(NamedTuple):
-    """Forces of the tree's joints (..., nu), wrenches that act on bodies besides, and what joints that were cut exert
+    """Forces of the tree's joints (..., nu), wrenches that act on bodies besides, and what loop joints exert
     on their children about their points there (..., 6), world axes, by name."""
 
     tau: npt.ArrayLike
@@ -60,17 +60,18 @@ def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], 
     place = flat("q", q, plans.tree.nq, "the coordinates")
     turn, _ = plans.loops.poses(place, t)
     moving = link_motions(plans, place, None, t)
-    found: list[tuple[int, Floats]] = []
+    found: list[tuple[int, Floats, int]] = []
     closing = {}
     for name, amount in forces.items():
+        joint = plans.model.mechanism.joint(name)
         c = plans.tree.closures[closure_index(plans, name)]
         unit = unit_forces(c, moving, binder(plans))
         own = np.zeros(6)
         for k, column in enumerate(unit.columns):
             own = own + stacked(column) * amount[..., k, None]
         closing[name] = own
-        for link, sign in ((c.first, -1.0), (c.second, 1.0)):
+        for link, body, sign in ((c.first, joint.parent, -1.0), (c.second, joint.child, 1.0)):
             arm = np.stack(np.broadcast_arrays(*(unit.point - moving(link).origin)), axis=-1)
             moment = own[..., :3] + np.cross(arm, own[..., 3:])
-            found.append((link, sign * np.concatenate(np.broadcast_arrays(moment, own[..., 3:]), axis=-1)))
+            found.append((link, sign * np.concatenate(np.broadcast_arrays(moment, own[..., 3:]), axis=-1), body))
     return on_bodies(plans, found, turn, place.shape[:-1]), closing

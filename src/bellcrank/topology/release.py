@@ -13,7 +13,7 @@ from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.turns import apply, by_columns, product
 from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
-from bellcrank.topology.tree import Closure, LinkStep, LoopForce, Tree
+from bellcrank.topology.tree import Closure, LinkStep, LoopForce, LoopJoint, Tree
 
 __all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
 
@@ -21,8 +21,8 @@ __all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "
 def release(tree: Tree, names: Collection[str]) -> Tree:
     """The tree without the closures of these names, and without the forces along their coordinates.
 
-    Coordinates keep their places; those of open joints stand still. Only joints that were cut, and constraints, can be
-    let go.
+    Coordinates keep their places; those of open joints stand still. Only joints at which loops are cut, and
+    constraints, can be let go.
     """
     known = [c.name for c in tree.closures]
     for name in names:
@@ -34,20 +34,19 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
     kept = [i for i, c in enumerate(tree.closures) if c.name not in names]
     place = {old: new for new, old in enumerate(kept)}
     steps = [LinkStep(s.links, tuple(place[c] for c in s.closures if c in place)) for s in tree.steps]
-    pairs = tuple(p._replace(closure=place[p.closure]) if isinstance(p, LoopForce) else p
+    pairs = tuple(LoopForce(p.name, place[p.closure], *p[2:]) if isinstance(p, LoopForce) else p
                   for p in tree.pairs
                   if not isinstance(p, LoopForce) or p.closure in place)
     return replace(tree, closures=tuple(tree.closures[i] for i in kept), pairs=pairs, plan=None,
                    steps=tuple(s for s in steps if s.links or s.closures),
-                   loop_joints=tuple(own._replace(open=own.open or own.name in names) for own in tree.loop_joints))
+                   loop_joints=tuple(LoopJoint(*own[:3], own.open or own.name in names) for own in tree.loop_joints))
 
 
 def in_the_tree(tree: Tree, name: str) -> str:
     """Why a joint of the tree can be neither let go nor closed, and what to do."""
     if f"{name}.closing" in (c.name for c in tree.closures):
-        return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: something needs its coordinate (a law "
-                "that reads it, a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=), and an open "
-                "joint has none; let laws read positions and velocities of bodies instead")
+        return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: it carries a link, since something "
+                "needs that (a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=)")
     return (f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go or closed; compile "
             f"with cut=[{name!r}]")
 

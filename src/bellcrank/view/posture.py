@@ -198,9 +198,9 @@ class Posture:
         if not self.system.model.tree.looped:
             return scaled[:, self._free]
         rows = self._rows(self.q)
-        values, vectors = np.linalg.svd(rows)[1:]
+        values, vectors = np.linalg.svd(rows[:, self._free])[1:]
         rank = int((values > _RANK * values.max(initial=0.0)).sum())
-        return np.asarray(scaled @ vectors[rank:].T)
+        return np.asarray(scaled[:, self._free] @ vectors[rank:].T)
 
     def _rows(self, q: Floats) -> Floats:
         """The Jacobian of the loops by scaled speeds, those of prescribed joints left out."""
@@ -237,7 +237,7 @@ class Posture:
             else:
                 if self._open(q) > 1e3 * _CLOSED * self.length:
                     return False
-        self.q = np.asarray(self.system.normalize(q))
+        self.q = np.asarray(self.system.plans.loops.measured(self.system.normalize(q), self.t))
         return True
 
     def _open(self, q: Floats) -> float:

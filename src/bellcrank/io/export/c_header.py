@@ -94,8 +94,8 @@ def _about(draft: Draft) -> list[str]:
     if draft.work:
         lines.append("work is memory for intermediate results; what is in it before and after means nothing.")
     if system.model.tree.looped:
-        lines.append("Loops: q and u are the coordinates and speeds of all joints of the spanning tree, and must close "
-                     "the loops. A plan says which speeds depend on which; where one divides by zero, another has to "
+        lines.append("Loops: q and u are the coordinates and speeds of all joints, and must close the loops. "
+                     "A plan says which speeds depend on which; where one divides by zero, another has to "
                      "serve. plan[0] is the plan to try first (0 to begin with); the others follow in a circle, and "
                      "the one that served is written back.")
     return lines
