@@ -7,7 +7,7 @@ import re
 import pytest
 
 import bellcrank as bc
-from bellcrank.lowering.function import direct, place
+from bellcrank.lowering.choose import entries_of
 from bellcrank.scalar.count import count
 from bellcrank.scalar.graph import Graph
 
@@ -30,8 +30,8 @@ def test_hamilton_with_loops_is_that_of_the_closed_machine() -> None:
     function = closed.kernels.functions["constrained_hamilton"]
     tree = closed.kernels.planned(closed.plans.general()).tree
     graph = Graph()
-    sweeps = direct(tree, function.inputs, lambda name, i: graph.leaf((name, i)), False)
-    assert closed.operation_count("hamilton") == count(place(function, tree, sweeps, function.text(sweeps)))
+    entries = entries_of(tree, function, lambda name, i: graph.leaf((name, i)), False)  # those of loop joints, too
+    assert closed.operation_count("hamilton") == count(entries)
 
 
 def test_joint_springs_count() -> None:

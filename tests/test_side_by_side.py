@@ -31,7 +31,8 @@ def given(system: bc.System, seed: int = 0) -> dict[str, np.ndarray]:
     """A state near a closed one, whose loops are open a little."""
     rng, start = np.random.default_rng(seed), system.plans.any_reference().q
     q = system.model.configuration.integrate(start, 1e-3 * rng.normal(size=system.nu))
-    return {"q": q, "u": rng.normal(size=system.nu), "tau": rng.normal(size=system.nu)}
+    u, tau = rng.normal(size=(2, system.nu))
+    return {"q": q, "u": u, "tau": np.where(system.model.tree.loop_speeds(), 0.0, tau)}  # others act as wrenches
 
 
 def source(system: bc.System, name: str) -> tuple[RolledKernel, RolledProgram]:
