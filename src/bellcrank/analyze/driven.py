@@ -94,7 +94,7 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
 
 
 def _unwrapped(system: System, times: Floats, q: Floats, u: Floats) -> Floats:
-    """Positions with angles of loop joints that go on over half a turn, by the whole turns nearest to what speeds say."""
+    """Positions with angles of loop joints that go on beyond half a turn, by the whole turns that speeds suggest."""
     for own in system.model.tree.loop_joints:
         kind = own.closure.kind
         for k in range(kind.nq) if kind.nq == kind.nu else ():
