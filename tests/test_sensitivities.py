@@ -269,7 +269,7 @@ def test_held_controllers_between_events() -> None:
 def test_runs_that_change_their_independent_speeds(stepper: str, step: float) -> None:
     """Every step is differentiated by the plan that made it, forward and back; so is one that an event cuts short."""
     system = bc.compile(bc.load("four_bar"), independent=["C"])
-    state = system.assemble(q={"A": 0.3}, u={"A": -5.0})
+    state = system.assemble(q={"A": 0.35}, u={"A": -7.0})
     motion = system.reduced(state).motions[:, 0]
     slow = bc.Event(lambda t, q, u: q["A"] - 0.14, "slow", action=lambda s, m: bc.State(s.q, 0.9 * s.u, s.t))
     for events in ([], [slow]):
