@@ -13,6 +13,8 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError
 from bellcrank.loops.closer import State
+from bellcrank.lowering.choose import GraphTracer
+from bellcrank.lowering.function import Tracer
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.topology.tree import Tree
 
-__all__ = ["GivenForce", "by_loop_forces", "forced_tree", "reading_tau", "with_given_forces"]
+__all__ = ["GivenForce", "by_loop_forces", "forced_dynamics", "forced_tree", "reading_tau", "with_given_forces"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,20 @@ def reading_tau(tree: Tree, entries: Sequence[Number]) -> list[Number]:
         return graph.leaf(key if own is None else ("tau", own))
 
     return evaluate(entries, leaf)
+
+
+def forced_dynamics(kernels: Kernels) -> str:
+    """The name of forward dynamics with forces along loop joints."""
+    name, plain = "forced_dynamics", kernels.functions["forward_dynamics"]
+
+    def made(tracer: Tracer) -> list[Number]:
+        wide = forced_tree(tracer.tree)
+        return evaluate(reading_tau(wide, GraphTracer(wide, tracer.wrenches)(plain)), tracer.graph.leaf)
+
+    if name not in kernels.functions:
+        kernels.functions[name] = replace(plain, name=name, made=made, whole=True, groups=False, loop_joints="",
+                                          keeps_loop_joints=True)
+    return name
 
 
 def _with_forces(plans: LoopPlans, rows: Floats) -> tuple[LoopPlans, dict[str, int]]:
