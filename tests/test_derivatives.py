@@ -346,8 +346,8 @@ def test_what_is_differentiated_does_not_depend_on_the_method(method: str) -> No
 def test_parts_of_a_closed_machine_by_themselves() -> None:
     c = Closed(bc.load("four_bar"), backend="numpy")
     d = c.system.derivatives("forward_dynamics", c.q, c.u, c.tau, by=("q", "u"), closed=False)
-    close(d["q"], column_differences(lambda s: c.system.forward_dynamics(c.q + s, c.u, c.tau), 3))
-    close(d["u"], column_differences(lambda s: c.system.forward_dynamics(c.q, c.u + s, c.tau), 3))
+    close(d["q"], column_differences(lambda s: c.system.forward_dynamics(c.q + s, c.u, c.tau), 4))
+    close(d["u"], column_differences(lambda s: c.system.forward_dynamics(c.q, c.u + s, c.tau), 4))
 
 
 def test_inverse_dynamics_and_reactions_of_a_closed_machine() -> None:
@@ -457,13 +457,13 @@ def test_directions_survive_a_change_of_plan(function: str, body: str | None, by
     plans = system.plans
     first = plans.reference().plan
     other = next(p for p in (plans.driven_at((v,)) for v in range(3)) if p.independent != first.independent)
-    state = system.project(system.integrate(system.assemble().q, [0.03, -0.02, 0.05]), [1.0, 0.4, -0.3])
+    state = system.project(system.integrate(system.assemble().q, [0.03, -0.02, 0.05, 0.0]), [1.0, 0.4, -0.3, 0.0])
     from bellcrank.system import state_slopes as module
     from bellcrank.system.derivative_questions import Question, answer_to
 
     asked = Question(function, body, by, True, "")
     answer = answer_to(plans, asked, plans.kernels.planned(first).tree)
-    known = {"q": state.q, "u": state.u, "tau": np.array([0.1, 0.2, 0.3]), "point": np.array([0.3, 0.1, 0.0])}
+    known = {"q": state.q, "u": state.u, "tau": np.array([0.1, 0.2, 0.3, 0.0]), "point": np.array([0.3, 0.1, 0.0])}
     here = {x: known[x] for x in answer.what.inputs}
     expected = system.derivatives(function, *here.values(), by=by, body=body)
 
@@ -522,7 +522,7 @@ def test_results_have_names() -> None:
     state = system.assemble()
     d = system.derivatives("forward_dynamics", state, by=("q", "tau"))
     data = d.dataset()
-    assert data["d_q"].dims == ("speeds", "by_q") and data["d_tau"].shape == (3, 3)
+    assert data["d_q"].dims == ("speeds", "by_q") and data["d_tau"].shape == (4, 4)
     assert list(data["by_tau"].values) == list(system.speed_names)
     assert "forward_dynamics" in repr(d) and list(d) == ["q", "tau"]
 

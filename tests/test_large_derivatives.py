@@ -209,7 +209,7 @@ def test_directions_survive_a_change_of_plan() -> None:
     plans = c.rolled.plans
     first = plans.first(c.q, 0.0)
     other = next(p for p in (plans.driven_at((v,)) for v in range(3)) if p.independent != first.independent)
-    given = {"q": c.q, "u": c.u, "tau": c.tau, "weights": np.array([0.3, -1.0, 2.0])}
+    given = {"q": c.q, "u": c.u, "tau": c.tau, "weights": np.linspace(0.3, 2.0, c.rolled.nu)}
     for product, names in (("", ("q", "u", "tau", "length")), ("weights", ("length", "q", "u"))):
         question = large_derivatives.large_question(plans, Question("forward_dynamics", None, names, True, product),
                                                     c.q, 0.0)

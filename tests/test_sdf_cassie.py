@@ -87,6 +87,7 @@ def test_near_the_dead_point_methods_are_right_or_refuse() -> None:
 
 
 @pytest.mark.everyday(2)
+@pytest.mark.filterwarnings("ignore::bellcrank.errors.DrawingWarning")  # some starts lie far from any closed position
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("size", (1e-3, 0.05))
 def test_perturbed_positions_close_to_rounding(seed: int, size: float) -> None:

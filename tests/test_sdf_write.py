@@ -32,8 +32,8 @@ def gap_of_motion(machine: bc.Mechanism, other: bc.Mechanism, seed: int = 0) -> 
     names = [body.name for body in machine.bodies]
     renamed = dict(zip(names, (body.name for body in other.bodies), strict=True))
     q = _match(a, b, state.q, renamed)
-    rows = np.concatenate([b.jacobian(q, renamed[n]) for n in names])
-    motion = np.concatenate([a.jacobian(state.q, n) @ state.u for n in names])
+    rows = np.concatenate([b.jacobian(q, renamed[n], speeds="tree") for n in names])
+    motion = np.concatenate([a.jacobian(state.q, n, speeds="tree") @ state.u for n in names])
     u = np.linalg.lstsq(rows, motion, rcond=None)[0]
     assert np.abs(rows @ u - motion).max() < 1e-9
     one, two = a.forward_dynamics(state.q, state.u), b.forward_dynamics(q, u)
@@ -52,7 +52,7 @@ def _match(a: bc.System, b: bc.System, q: np.ndarray, renamed: dict[str, str]) -
             goal, here = a.pose(q, name), b.pose(guess, other)
             twist = goal.rotation @ here.rotation.T
             gaps += [0.5 * (twist[[2, 0, 1], [1, 2, 0]] - twist[[1, 2, 0], [2, 0, 1]]), goal.position - here.position]
-            rows.append(b.jacobian(guess, other))
+            rows.append(b.jacobian(guess, other, speeds="tree"))
         gap = np.concatenate(gaps)
         if np.abs(gap).max() < 1e-15:
             break

@@ -166,7 +166,8 @@ def _check_motions(plans: LoopPlans, matrix: Floats, motions: Floats, entries: t
     sizes = plans.tree.speed_sizes
     motions, matrix = motions * sizes[list(entries)] / sizes[:, None], matrix * sizes / plans.loops.row_sizes[:, None]
     fast = np.abs(motions).max(axis=(-1, -2), initial=1.0)
-    left = np.abs(matrix @ motions).max(axis=(-1, -2), initial=0.0) / (fast * np.abs(matrix).max(axis=(-1, -2)))
+    left = np.abs(matrix @ motions).max(axis=(-1, -2), initial=0.0) / (
+        fast * np.abs(matrix).max(axis=(-1, -2), initial=1e-300))
     dead = np.asarray((fast > _FAST) | (left > MOVED) | ~np.isfinite(fast))
     if not dead.any():
         return
