@@ -474,7 +474,10 @@ def test_directions_survive_a_change_of_plan(function: str, body: str | None, by
     moved = Elsewhere(plans.kernels)
     found, _ = module.turned(moved, asked, answer, here, None, 0.0)
     for name in by:
-        close(found[name], np.reshape(expected[name], found[name].shape), 1e-9)
+        wanted = np.array(np.reshape(expected[name], found[name].shape))
+        if name == "tau":
+            wanted[..., plans.tree.loop_speeds()] = 0.0  # forces along loop joints are parameters
+        close(found[name], wanted, 1e-9)
 
 
 def test_columns_do_not_depend_on_what_was_asked_before() -> None:
@@ -502,7 +505,8 @@ def test_batches_and_doors_give_what_single_states_give(name: str) -> None:
     else:
         q, u = system.random_state(rng, 5)
     tau = rng.normal(size=(5, system.nu))
-    by = ("q", "u", "tau")
+    tau[:, system.plans.tree.loop_speeds()] = 0.0
+    by = ("q", "u") if system.loops else ("q", "u", "tau")
     many = system.derivatives("forward_dynamics", q, u, tau, by=by)
     slow = system.derivatives("forward_dynamics", q.tolist(), u, tau, by=by)
     for i in range(5):

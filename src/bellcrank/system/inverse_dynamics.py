@@ -331,6 +331,7 @@ def _quick_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, 
     kept = pinned.s > RANK * np.maximum(pinned.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
     rows = pinned.vt * kept[..., None]
     loose = np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows  # combinations that leave what is held
+    loose[np.abs(loose) < RANK] = 0.0  # rounding, where what is held determines all
     rest = lack[..., free] - times(basis[..., free, :], weights)
     more = factors(basis[..., free, :] @ loose).solve(rest, 0.0, RANK)[0]
     return np.asarray(some + times(basis, weights + times(loose, more)) * sizes)
