@@ -10,12 +10,12 @@ import bellcrank as bc
 from bellcrank.system import force_elements
 
 #: functions whose arguments are not (q, u)
-_OF_POSITION = ("mass_matrix", "potential_energy", "center_of_mass", "loop_error")
+_OF_POSITION = ("potential_energy", "center_of_mass", "loop_error")
 POINT = np.array([0.1, -0.2, 0.3])
 
 
 def by_method(system: bc.System, name: str, given: dict[str, Any], t: float = 0.0, wrenches: Any = None) -> np.ndarray:
-    """The value of a function by its method; inputs by name."""
+    """The value of a function by its method, of all joints that carry links; inputs by name."""
     kind, _, body = name.partition(":")
     q, u = given["q"], given.get("u")
     forced = {"wrenches": wrenches} if wrenches is not None else {}
@@ -27,7 +27,7 @@ def by_method(system: bc.System, name: str, given: dict[str, Any], t: float = 0.
     if kind == "acceleration":
         return system.acceleration(q, u, given["udot"], body, POINT, t=t)
     if kind == "jacobian":
-        return system.jacobian(q, body, POINT, t=t)
+        return system.jacobian(q, body, POINT, t=t, speeds="tree")
     if kind == "jacobian_rate":
         return system.jacobian_rate(q, u, body, POINT, t=t)
     if name == "forward_dynamics":
@@ -38,6 +38,9 @@ def by_method(system: bc.System, name: str, given: dict[str, Any], t: float = 0.
         return np.stack([*system.reactions(q, u, given["tau"], t=t, **forced).values()], axis=-2)
     if name == "stored_energy":
         return force_elements.stored_energy(system.plans, q, t=t)
+    if name in ("mass_matrix", "bias", "momenta"):
+        state = (q,) if name == "mass_matrix" else (q, u)
+        return np.asarray(getattr(system, name)(*state, t=t, speeds="tree", **forced))
     if name in _OF_POSITION:
         return np.asarray(getattr(system, name)(q, t=t))
     return np.asarray(getattr(system, name)(q, u, t=t, **forced))

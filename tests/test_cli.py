@@ -125,7 +125,7 @@ def test_simulate_is_what_the_library_computes() -> None:
     assert found["status"] == "finished" and found["reason"] == ""
     assert found["method"] == "kane" and found["stepper"] == "dop853" and found["samples"] == 4
     assert found["steps"] == expected.attrs["steps"] and found["time"] == 0.3 and found["files"] == []
-    assert list(found["q"]) == ["A.angle", "B.angle", "C.angle"]
+    assert list(found["q"]) == ["A.angle", "B.angle", "C.angle", "D.angle"]
     assert list(found["q"].values()) == pytest.approx(expected.q.values[-1].tolist(), abs=1e-12)
     assert list(found["u"].values()) == pytest.approx(expected.u.values[-1].tolist(), abs=1e-12)
     assert 0.0 <= found["largest_loop_error"] < 1e-12 and 0.0 < found["energy_drift"] < 1e-7

@@ -76,7 +76,7 @@ def test_states_of_machines_with_loops_rest() -> None:
     linkage = bc.compile(m, backend="numpy")
     rest = bc.analyze.equilibrium(linkage, {"A": 0.5})
     assert np.abs(linkage.forward_dynamics(rest)).max() < 1e-10 and abs(
-        rest.u[linkage.speed_names.index("p")] - rest.q[1] - 0.2) < 1e-11
+        rest.u[linkage.speed_names.index("p.value")] - rest.q[1] - 0.2) < 1e-11
 
 
 def test_equilibria_that_run_away_are_refused() -> None:

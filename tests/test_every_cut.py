@@ -144,13 +144,13 @@ def test_ten_turns_with_a_controller_events_and_files(build_machine, joint, othe
     machine, tables = build_machine(), []
 
     def control(t, q, u):
-        return {joint: 40.0 * (2.0 * np.pi * 10.0 * t - q[joint]) + 8.0 * (2.0 * np.pi * 10.0 - u[joint])}
+        return {joint: 40.0 * (2.0 * np.pi * 5.0 * t - q[joint]) + 8.0 * (2.0 * np.pi * 5.0 - u[joint])}
 
     for cut in others:
         system = bc.compile(machine, cut=[cut])
-        state = system.assemble(q={joint: 0.0}, u={joint: 2.0 * np.pi * 10.0})
+        state = system.assemble(q={joint: 0.0}, u={joint: 2.0 * np.pi * 5.0})
         turns = bc.Event(lambda t, q, u: q[joint] - 2.0 * np.pi * 9.5, "nine and a half turns")
-        run = system.simulate(state, duration=1.0, step=1e-4, output=0.05, control=bc.Traced(control), events=[turns])
+        run = system.simulate(state, duration=2.0, step=1e-4, output=0.1, control=bc.Traced(control), events=[turns])
         assert run.attrs["status"] == "finished"
         angle = run.q.sel(coordinate=f"{joint}.angle").values
         assert abs(angle[-1] - 20.0 * np.pi) < 2.0 and (np.diff(angle) > 0.0).all()
@@ -161,4 +161,4 @@ def test_ten_turns_with_a_controller_events_and_files(build_machine, joint, othe
     assert len(names) == 1
     for table in tables[1:]:
         turned = np.abs(table) if machine.name == "RSSR" else table  # quaternions may have either sign
-        assert np.abs(turned - (np.abs(tables[0]) if machine.name == "RSSR" else tables[0])).max() < 1e-4
+        assert np.abs(turned - (np.abs(tables[0]) if machine.name == "RSSR" else tables[0])).max() < 1e-3

@@ -167,7 +167,7 @@ def test_nothing_added(tmp_path: Path) -> None:
     system = bc.compile(bc.load("four_bar"))
     for file in (None, tmp_path / "empty.nc"):
         with Writer(system, file=file, settings={}).finish("stopped", "nothing to do") as result:
-            assert result.sizes["time"] == 0 and result["q"].shape == (0, 3) and result.attrs["status"] == "stopped"
+            assert result.sizes["time"] == 0 and result["q"].shape == (0, 4) and result.attrs["status"] == "stopped"
 
 
 def test_wrong_samples() -> None:

@@ -176,8 +176,8 @@ def test_screws_with_and_without_pitch_side_by_side() -> None:
     values = []
     for backend in ("llvm", "numpy"):
         system = bc.compile(m, backend=backend, cut=["thread0", "thread1"])
-        q = np.array([{"spin0": 0.4, "rail0": 0.003, "thread0": -0.4,
-                       "spin1": 100.0, "rail1": -1.0 + 0.002, "thread1": -100.0}[n]
-                      for n in system.joint_names])
+        places = {"spin0": 0.4, "rail0": 0.003, "spin1": 100.0, "rail1": -1.0 + 0.002, "thread0": -0.4,
+                  "thread1": -100.0}
+        q = np.array([places[n] for n in system.joint_names])
         values.append(system.loop_error(q)[[4, 9]])
         assert values[-1] == pytest.approx([0.003, 0.002], abs=1e-13)

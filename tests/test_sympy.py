@@ -73,7 +73,7 @@ def test_force_elements_parameters_and_time(name: str) -> None:
 def test_loops() -> None:
     system = bc.compile(bc.load("four_bar"), backend="numpy")
     state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
-    tau = np.array([0.3, -0.2, 0.1])
+    tau = np.array([0.3, -0.2, 0.1, 0.0])
     f = bc.to_sympy(system, "forward_dynamics")
     assert not f.result.atoms(sympy.Piecewise)  # guards of pivots are left out
     found = numbers(f, {"q": state.q, "u": state.u, "tau": tau})

@@ -83,15 +83,27 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     u, udot = laws.rates(samples)
     u = closer.speeds(q, u, samples)
     udot = closer.accelerations(q, u, _driven_accelerations(system, q, u, udot, samples), samples)
-    if system.model.tree.loop_joints:
-        udot = system.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, samples)
     q, u = with_laws(system, q, u, samples)
     if system.model.tree.loop_joints:
+        q = _unwrapped(system, samples, q, u)
         udot = system.kernels.run("joint_accelerations", {"q": q, "u": u, "udot": udot}, None, samples)
     which = actuated if actuated is not None else system.model.options.actuated or tuple(motion)
     tau = system.inverse_dynamics(q, u, udot, wrenches=wrenches, t=samples, actuated=which)
     wrench = system.reactions(q, u, tau, udot=udot, wrenches=wrenches, t=samples) if reactions else None
     return _dataset(system, samples, q, u, udot, tau, wrench)
+
+
+def _unwrapped(system: System, times: Floats, q: Floats, u: Floats) -> Floats:
+    """Positions with angles of loop joints that go on beyond half a turn, by the whole turns that speeds suggest."""
+    for own in system.model.tree.loop_joints:
+        kind = own.closure.kind
+        for k in range(kind.nq) if kind.nq == kind.nu else ():
+            if kind.within_a_turn(k):
+                angle, rate = q[:, own.q_start + k], u[:, own.u_start + k]
+                expected = 0.5 * (rate[1:] + rate[:-1]) * np.diff(times)
+                turns = np.round((expected - np.diff(angle)) / (2.0 * np.pi))
+                q[1:, own.q_start + k] += 2.0 * np.pi * np.cumsum(turns)
+    return q
 
 
 def _followed(follower: Follower, laws: _Laws, times: Floats, q0: Floats) -> Floats:

@@ -20,7 +20,7 @@ from bellcrank.loops.closer import State, Target, project, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system import assembly
-from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian
+from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian, loop_rows
 from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class GivenSpeeds:
         if self.looped:
             rows = loop_jacobian(self.system.plans, q, t=t)[..., list(columns)]
             out[..., self.solved, :] = -self.inverse(q, t) @ rows
-        return out
+        return out + loop_rows(self.system.plans, q, t) @ out if self.system.model.tree.loop_joints else out
 
 
 @dataclass(frozen=True)

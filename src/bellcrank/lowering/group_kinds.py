@@ -137,6 +137,7 @@ class _Rolling:
         self.tree, self.shapes, self.wrenches = tree, shapes, wrenches
         #: columns that tell where results of members go; none if they are the groups' own
         self.function, base = function, function if function.product is None else function.product.function
+        self.base = base
         self.closing = base.layout in ("rows", "closures")
         self.results = {"twice": ("result", "second"), "groups": (), "rows": (), "closures": ()}.get(
             base.layout, ("result",))
@@ -242,7 +243,7 @@ class _Rolling:
             return [*((f"closure@{i}", r) for i, k in enumerate(s.closures) for r in range(starts[k + 1] - starts[k])),
                     *((f"coupler@{i}", 0) for i in range(couplers))]
         own = [(m, link) for m, link in enumerate(s.links) if s.shape.own[m]]
-        if self.function.tells_loop_joints:
+        if self.base.tells_loop_joints:
             own += enumerate(self._joint_links(s), len(s.links) + len(s.witnesses))
         places = [(f"{result}@{m}", i) for result in self.results for m, link in own
                   for i in range(self.whole.joints[link].nu)]  # type: ignore[union-attr]

@@ -34,7 +34,7 @@ __all__ = ["LoopJointView", "second_frame", "with_loop_joints"]
 Path = Sequence[tuple[Link, Sequence[Number]]]
 
 #: forces along loop joints are not part of the sweeps, which then have no result: see `system.named_forces`
-_SOME, _NOT_A_NUMBER = 1e-300, float("nan")
+_SOME, _NOT_A_NUMBER = 1e-30, float("nan")  # a number in single precision, too
 
 #: a link's angular velocity and its acceleration, in its axes
 Accelerated = tuple[Vector, Motion]

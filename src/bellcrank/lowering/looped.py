@@ -23,7 +23,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
 from bellcrank.topology.pairs import LoopForce, Pair, SumForce, Surroundings
-from bellcrank.topology.tree import Closure, Tree, sees_machine
+from bellcrank.topology.tree import Closure, LoopJoint, Tree, sees_machine
 
 __all__ = ["LoopRow", "LoopedDirect", "Moving"]
 
@@ -191,8 +191,8 @@ class LoopedDirect(Direct):
     @cached_property
     def loop_joints(self) -> list[LoopJointView]:
         """The joints that carry no link."""
-        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open,
-                              own.name in self.tree.forced)
+        forced = self.tree.forced
+        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open, own.name in forced)
                 for k, own in enumerate(self.tree.loop_joints, self.tree.n + 1)]
 
     def with_loop_joints(self, what: str, entries: list[Number]) -> list[Number]:
@@ -213,10 +213,19 @@ class LoopedDirect(Direct):
         method = {"accelerations": "accelerations", "speeds": "speeds", "displacements": "moves",
                   "speed changes": "speed_changes"}[what]
         for view, own in zip(self.loop_joints, self.tree.loop_joints, strict=True):
-            ends = [[(self.views[k], [rates[v] for v in self.tree.movers(k)]) for k in reversed(path)]
-                    for path in paths_between(self.tree, own.closure.first, own.closure.second)]
-            entries[own.u] = getattr(view, method)(*ends)
+            entries[own.u] = getattr(view, method)(*self._ends(own, rates))
         return entries
+
+    def loop_joints_turned(self) -> list[Number]:
+        """How far the coordinates of loop joints turn them away from where the links are: 4 sin(angle / 2)^2."""
+        still = [0.0] * self.tree.nu
+        return [view.turned(*self._ends(own, still)) for view, own in zip(self.loop_joints, self.tree.loop_joints,
+                                                                          strict=True)]
+
+    def _ends(self, own: LoopJoint, rates: Sequence[Number]) -> list[list[tuple[Link, list[Number]]]]:
+        """The paths to both links of a loop joint, with what moves the links there."""
+        return [[(self.views[k], [rates[v] for v in self.tree.movers(k)]) for k in reversed(path)]
+                for path in paths_between(self.tree, own.closure.first, own.closure.second)]
 
     # -- coordinates and speeds of the whole machine ---------------------------------------------
     def given(self, name: str) -> list[Number]:

@@ -13,7 +13,10 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError
 from bellcrank.loops.closer import State
+from bellcrank.lowering.choose import GraphTracer
+from bellcrank.lowering.function import Tracer
 from bellcrank.mechanism.forces.element import Along
+from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.system.kernels import Kernels
 from bellcrank.system.named_forces import loop_forces
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
     from bellcrank.topology.tree import Tree
 
-__all__ = ["GivenForce", "by_loop_forces", "with_given_forces"]
+__all__ = ["GivenForce", "by_loop_forces", "forced_dynamics", "forced_tree", "reading_tau", "with_given_forces"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,40 @@ def by_loop_forces(plans: LoopPlans, function: str, arguments: Sequence[Any], an
 def _axes_of(found: Derivatives, then: str) -> int:
     """How many axes the second variable has."""
     return 1 if then in found.columns else 0
+
+
+def forced_tree(tree: Tree) -> Tree:
+    """The tree, by the same plan, in which forces along loop joints act as elements."""
+    closed = {c.name for c in tree.closures}
+    joints = [own.name for own in tree.loop_joints if own.name in closed]
+    return replace(with_given_forces(tree, joints), plan=tree.plan)
+
+
+def reading_tau(tree: Tree, entries: Sequence[Number]) -> list[Number]:
+    """Entries traced of a `forced_tree`, with the input "tau" in the place of its parameters for forces."""
+    labels = {_label(own.name, label): own.u_start + k for own in tree.loop_joints
+              for k, label in enumerate(own.closure.kind.speed_names)}
+    names, graph = list(tree.parameters), Graph()
+
+    def leaf(key: Any) -> Number:
+        own = labels.get(names[key[1]]) if key[0] == "parameters" else None
+        return graph.leaf(key if own is None else ("tau", own))
+
+    return evaluate(entries, leaf)
+
+
+def forced_dynamics(kernels: Kernels) -> str:
+    """The name of forward dynamics with forces along loop joints."""
+    name, plain = "forced_dynamics", kernels.functions["forward_dynamics"]
+
+    def made(tracer: Tracer) -> list[Number]:
+        wide = forced_tree(tracer.tree)
+        return evaluate(reading_tau(wide, GraphTracer(wide, tracer.wrenches)(plain)), tracer.graph.leaf)
+
+    if name not in kernels.functions:
+        kernels.functions[name] = replace(plain, name=name, made=made, whole=True, groups=False, loop_joints="",
+                                          keeps_loop_joints=True)
+    return name
 
 
 def _with_forces(plans: LoopPlans, rows: Floats) -> tuple[LoopPlans, dict[str, int]]:

@@ -15,8 +15,9 @@ from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.forces_along import forced_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
-from bellcrank.system.named_forces import given_forces
+from bellcrank.system.named_forces import given_forces, loop_forces
 from bellcrank.system.tree_dynamics import bias, mass_matrix, run_forced, with_elements
 from bellcrank.target.backend import DoorForm
 
@@ -63,6 +64,8 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
             leading([own, given_tau])
             own = own + given_tau
         tau = own
+    if tau is not None and _takes_loop_forces(plans, rows := plans.configuration.forces(tau)):
+        return _run_looped(plans, {"q": q, "u": u, "tau": rows}, wrenches, t, forced_dynamics(plans.kernels))
     force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:
@@ -72,6 +75,12 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
                 return out
         return _run_looped(plans, given, wrenches, t)
     return run_forced(plans, "forward_dynamics", given, wrenches, t)
+
+
+def _takes_loop_forces(plans: LoopPlans, tau: npt.ArrayLike) -> bool:
+    """Whether forces act along loop joints, and compiled code knows them: that of small machines."""
+    return bool(loop_forces(plans, tau)) and plans.kernels.direct and not plans.model.dense_loops \
+        and plans.kernels.backend != "numpy" and not plans.kernels.springs_outside
 
 
 def hamilton(plans: LoopPlans, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,

@@ -323,7 +323,10 @@ class LoopPlans:
             return self.plain.shown(self.reference().q, t)
         with self._lock:
             if plan.key not in self._shown:
-                self._shown[plan.key] = self._completed(plan, asked)
+                try:
+                    self._shown[plan.key] = self._completed(plan, asked)
+                except AssemblyError:  # plans are made where the states are
+                    return plan.independent
             return self._shown[plan.key]
 
     @cached_property

@@ -10,10 +10,11 @@ from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, hint
 from bellcrank.formulations.elimination.closed_inverse import with_more_drives
 from bellcrank.io.export.c_header import Declared, Draft
-from bellcrank.lowering.choose import kernel_source, together
+from bellcrank.lowering.choose import UNROLL_LINKS, kernel_source, together, trace
 from bellcrank.lowering.function import Function
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.evaluator import CompiledEvaluator
+from bellcrank.system.forces_along import forced_tree, reading_tau
 from bellcrank.system.tree_dynamics import FORCED
 from bellcrank.target.c.c_text import Arguments, Pointer
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
@@ -129,6 +130,11 @@ def _source(system: System, run: CompiledEvaluator, item: Item, function: Functi
         raise ModelError(f"export_c: {item.title!r} of {system.model.name!r} by the method {system.model.method!r} is "
                          f"too large for one piece of code{instead}")
     traced, inputs = run.trace(function, item.wrenches), run.inputs(function, item.wrenches)
+    if function.name == "forward_dynamics" and run.tree.loop_joints and run.tree.n <= UNROLL_LINKS:
+        wide = forced_tree(run.tree)
+        found = trace(wide, function, item.wrenches, "unrolled")
+        if isinstance(found, list):  # forces at joints where loops are cut act, too
+            return GraphKernel(reading_tau(wide, found), inputs)
     if not (system.model.tree.joint_forces and function.name in ("inverse_dynamics", "bias")):
         return kernel_source(run.tree, function, inputs, traced)
     if not isinstance(traced, list):  # what springs on the joints contribute is taken off
