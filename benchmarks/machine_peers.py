@@ -172,14 +172,15 @@ def built(machine: Machine) -> Built:
     system = bc.compile(mechanism, cut=cuts, backend="numpy")
     q, u = (x[0] for x in closed_states(system, machine, 1))
     truth = system.forward_dynamics(q, u)
-    scale = max(1.0, float(np.abs(truth).max()))
+    some = ~system.model.tree.loop_speeds()  # joints that the peers have
+    scale = max(1.0, float(np.abs(truth[some]).max()))
     pinocchio = [_accelerations(Pinocchio(mechanism, cuts, mu), system, q, u) for mu in MUS]
     mujoco, found = MuJoCo(mechanism, cuts), []
     mujoco.model.opt.tolerance, mujoco.model.opt.iterations = 1e-16, 1000
     for soft in SOFT:
         mujoco.model.eq_solimp[:] = 1.0 - soft, 1.0 - soft, 1e-3, 0.5, 2.0
         found.append(_accelerations(mujoco, system, q, u))
-    first, second = ([float(np.abs(a - truth).max()) / scale for a in values]
+    first, second = ([float(np.abs(a - truth)[some].max()) / scale for a in values]
                      for values in (pinocchio, [*found, limit(found)]))
     return Built(tuple(first), tuple(second[:-1]), second[-1], weakest(system, q))
 
@@ -188,8 +189,9 @@ def weakest(system: bc.System, q: Floats) -> float:
     """The smallest eigenvalue that is not zero of A = J M^-1 J^T, each point closure's three rows scaled by their mean
     diagonal. MuJoCo's softness is about 1 - d of that mean, in all three directions alike: the motion that this
     eigenvalue stands for is held if it is far above 1 - d, and all but free if it is far below."""
-    rows = bc.analyze.loop_jacobian(system, q)
-    inner = rows @ np.linalg.solve(system.mass_matrix(q), rows.T)
+    some = ~system.model.tree.loop_speeds()
+    rows, masses = bc.analyze.loop_jacobian(system, q)[:, some], system.mass_matrix(q, speeds="tree")
+    inner = rows @ np.linalg.solve(masses[np.ix_(some, some)], rows.T)
     size = np.sqrt(np.repeat(np.diag(inner).reshape(-1, 3).mean(-1), 3))
     values = np.linalg.eigvalsh(inner / np.outer(size, size))
     return float(values[values > 1e-11].min())

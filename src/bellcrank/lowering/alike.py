@@ -17,7 +17,7 @@ from bellcrank.lowering.function import Function, input_sizes
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.schedule.sweeps import flatten, rebuild
 from bellcrank.target.kernel_source import Halves
-from bellcrank.topology.tree import Closure, Tree
+from bellcrank.topology.tree import Closure, LoopJoint, Tree
 
 __all__ = ["AlikeLinks", "alike_links", "halves_of"]
 
@@ -128,7 +128,10 @@ def _with_leaves(tree: Tree, alike: AlikeLinks, numbers: _NumbersOfHalves) -> Tr
     for i, j in alike.closures:
         closures[i], closures[j] = _closures_with_leaves(closures[i], closures[j], numbers)
     more = dict(zip(numbers.names, numbers.values, strict=True))
-    return replace(tree, symbolic=symbolic, closures=tuple(closures), parameters={**tree.parameters, **more})
+    known = {c.name: c for c in closures}
+    joints = tuple(LoopJoint(known.get(own.name, own.closure), *own[1:]) for own in tree.loop_joints)
+    return replace(tree, symbolic=symbolic, closures=tuple(closures), loop_joints=joints,
+                   parameters={**tree.parameters, **more})
 
 
 def _closures_with_leaves(first: Closure, second: Closure, numbers: _NumbersOfHalves) -> tuple[Closure, Closure]:
@@ -153,4 +156,11 @@ def _inputs(tree: Tree, alike: AlikeLinks) -> dict[tuple[str, int], tuple[str, i
             assert name in sizes
             out |= {(name, int(start[a]) + i): (name, int(start[b]) + i) for i in range(count)}
         out |= {("load", 6 * (a - 1) + i): ("load", 6 * (b - 1) + i) for i in range(6)}
+    joints = {own.name: own for own in tree.loop_joints}
+    for i, j in alike.closures:
+        mine, other = (joints.get(tree.closures[k].name) for k in (i, j))
+        if mine is not None and other is not None:
+            kind = mine.closure.kind
+            out |= {("q", mine.q_start + k): ("q", other.q_start + k) for k in range(kind.nq)}
+            out |= {(name, mine.u_start + k): (name, other.u_start + k) for name in _PER_SPEED for k in range(kind.nu)}
     return out
