@@ -72,6 +72,10 @@ def test_contacts_feel_the_inertia_of_the_operators(make: Any, method: str) -> N
         a = system.plans.loops.dense(system.plans.loops.linearized(q, t)[1])
         enforced = np.stack([inverse @ row for row in a])
         answers = answers - answers @ a.T @ np.linalg.pinv(a @ enforced.T, rcond=1e-9) @ enforced
+        if system.model.tree.loop_joints:  # loop joints follow
+            assert not rows[:, system.model.tree.loop_speeds()].any()
+            still = whole_states.whole_u(system, q, np.zeros(nu - 1), t)
+            answers = whole_states.whole_u(system, q, whole_states.of_tree(system, answers), t) - still
     assert np.abs(rows).max() > 0.1
     some = whole_states.carrying(system, True)
     assert np.abs(response[:, some] - answers[:, some]).max() < 1e-11 * np.abs(answers).max()

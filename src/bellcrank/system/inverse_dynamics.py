@@ -330,8 +330,8 @@ def _quick_acceleration(plans: LoopPlans, q: Floats, u: Floats, wanted: Floats, 
     _refuse_contradiction(np.abs(times(basis[..., held, :], weights) - lack[..., held]), wanted / sizes)
     kept = pinned.s > RANK * np.maximum(pinned.s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
     rows = pinned.vt * kept[..., None]
-    loose = np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows  # combinations that leave what is held
-    loose[np.abs(loose) < RANK] = 0.0  # rounding, where what is held determines all
+    one, ways = np.linalg.eigh(np.eye(motions.shape[-2]) - np.swapaxes(rows, -1, -2) @ rows)
+    loose = ways * (one > 0.5)[..., None, :]  # combinations that leave what is held, and zeros, not their rounding
     rest = lack[..., free] - times(basis[..., free, :], weights)
     more = factors(basis[..., free, :] @ loose).solve(rest, 0.0, RANK)[0]
     return np.asarray(some + times(basis, weights + times(loose, more)) * sizes)
