@@ -237,9 +237,6 @@ def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluato
     """How a question is answered whatever the state: of a tree, or by the first plan."""
     check_question(asked)
     refuse_large(plans, "derivatives at once or bound to arrays")
-    if plans.tree.loop_joints and "tau" in asked.by and asked.function in ("forward_dynamics", "reactions"):
-        raise NotYetError(f"derivatives of {plans.tree.name!r} by tau, bound to arrays: not yet along loop joints; call "
-                          "derivatives(...)")
     plans = differentiable(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
     other = _other_speeds(plans, asked, nowhere["q"], 0.0)
