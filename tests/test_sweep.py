@@ -45,7 +45,7 @@ def looped_study(**options: Any) -> xarray.Dataset:
     samples = bc.latin_hypercube({"mass": "normal(5, 0.5)"}, 17, seed=2)
     with pytest.warns(bc.SimulationWarning, match="runs did not finish"):
         return bc.sweep(four_bar(), {"length": [0.9, 1.0, 1.2, 1.42], "q.A": [0.2, 1.0]}, samples=samples,
-                        run={"duration": 0.4, "step": 4e-3, "output": 0.1, "u": {"A": 3.0}}, **options)
+                        run={"duration": 0.4, "step": 2e-3, "output": 0.1, "u": {"A": 3.0}}, **options)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_order_and_neighbours_change_nothing(looped: xarray.Dataset) -> None:
     assert looped.status.values[first] == "finished"
     order = [first, 101, 3, 77, 89, 5]
     samples = {name: looped[name].values[order] for name in ("length", "q.A", "mass")}
-    some = bc.sweep(four_bar(), samples=samples, run={"duration": 0.4, "step": 4e-3, "output": 0.1, "u": {"A": 3.0}})
+    some = bc.sweep(four_bar(), samples=samples, run={"duration": 0.4, "step": 2e-3, "output": 0.1, "u": {"A": 3.0}})
     same(looped.isel(run=order), some)
 
 
@@ -100,8 +100,8 @@ def test_loops_are_closed_with_their_own_parameters(looped: xarray.Dataset) -> N
     for k in (int(np.flatnonzero(good)[-1]), int(np.flatnonzero(good)[20])):
         own = four_bar().with_parameters(length=float(looped.length[k]), mass=float(looped.mass[k]))
         state = own.assemble(q={"A": float(looped["q.A"][k])}, u={"A": 3.0})
-        one = own.simulate(state, 0.4, step=4e-3, output=0.1)
-        np.testing.assert_allclose(looped.q.values[k], one.q.values, rtol=0.0, atol=2e-8)
+        one = own.simulate(state, 0.4, step=2e-3, output=0.1)  # of other independent speeds: another truncation error
+        np.testing.assert_allclose(looped.q.values[k], one.q.values, rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.filterwarnings(FAILS)

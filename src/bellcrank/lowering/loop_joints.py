@@ -194,8 +194,8 @@ def _paths(group: Any, rates: dict[int, Number], driven: bool) -> list[tuple[Loo
 
     def along(path: Sequence[int]) -> Path:
         return [(group.links[k], [rates[number[k, c]] if (k, c) in number else u if driven else 0.0
-                                  for c, u in zip(range(len(group.links[k].moving_columns)),
-                                                   group.links[k].moving_speeds, strict=False)]) for k in path]
+                                  for c, u in enumerate(group.links[k].moving_speeds)]
+                 if group.links[k].moving_columns else ()) for k in path]  # modes do not move their frame
 
     return [(view, along(shape.first_path), along(shape.second_path))
             for view, shape in zip(group.joints, group.shape.joints, strict=True)]
