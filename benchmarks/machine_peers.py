@@ -46,7 +46,7 @@ def limit(values: list[Floats]) -> Floats:
 
 
 # -- MuJoCo's own reading of the file -------------------------------------------------------------
-def from_file(machine: Machine, seconds: float = 0.5) -> Softness:
+def from_file(machine: Machine, seconds: float = 0.5, seed: int = 0) -> Softness:
     """MuJoCo reads the file; limits, actuators, contacts and dry friction are switched off on both sides."""
     import mujoco
 
@@ -69,7 +69,7 @@ def from_file(machine: Machine, seconds: float = 0.5) -> Softness:
     system = bc.compile(mechanism, cut=closing_joints(mechanism), backend="numpy")
     peer = Peer(mujoco, model, reader.joints, system)
     rest = machine.state(system)
-    q, u = (x[0] for x in closed_states(system, machine, 1))
+    q, u = (x[0] for x in closed_states(system, machine, 1, seed))
     return Softness(*_series(peer, rest.q, rest.u), *_series(peer, q, u),
                     paths(mujoco, peer, machine, mechanism, seconds))
 

@@ -175,6 +175,7 @@ def test_many_items_side_by_side(name: str, sizes: dict[str, int]) -> None:
     for x in one:
         close(many[x][7], one[x], 1e-10)
     if name == "ladder":
+        system.derivatives("forward_dynamics", q, u, by="q", weights=weights)
         run = system.kernels.planned(system.plans.first(q, 0.0))
         made = next(f for f in system.kernels.functions.values() if "along the loops" in f.name)
         ahead = run.trace(made).ahead()  # type: ignore[attr-defined]
@@ -189,7 +190,7 @@ def test_batches() -> None:
     """Directions are an axis of the batch; results are those of the states one by one."""
     c = both("linkage")
     system, q, u = c.rolled, np.stack([c.q] * 3), c.u * np.array([[1.0], [-0.5], [2.0]])
-    times, weights = np.linspace(0.0, 1.0, 3), np.cos(np.arange(9.0)).reshape(3, 3)
+    times, weights = np.linspace(0.0, 1.0, 3), np.cos(np.arange(12.0)).reshape(3, 4)
     many = system.derivatives("forward_dynamics", q, u, by=("q", "length"), t=times)
     back = system.derivatives("forward_dynamics", q, u, by=("q", "length"), weights=weights)
     for i in range(3):
@@ -231,7 +232,7 @@ def test_what_other_libraries_call() -> None:
     """JAX and PyTorch see the same functions, every entry of q and u by itself."""
     c = both("linkage")
     host = HostFunction("a test", c.rolled, "forward_dynamics")
-    weights = np.array([0.3, -1.0, 2.0])
+    weights = np.array([0.3, -1.0, 2.0, 0.7])
     found = host.weighted((c.q, c.u, c.tau, np.array([1.0])), weights)
     expected = c.whole.derivatives("forward_dynamics", c.q, c.u, c.tau, by=("q", "u", "tau", "parameters"),
                                    weights=weights, closed=False)

@@ -120,7 +120,7 @@ def test_mujoco_comes_near_as_its_loops_stiffen(name: str) -> None:
 def test_what_mujoco_leaves_out_of_joint_polynomials() -> None:
     """It asks for qacc3 = p'(q4) qacc4 and leaves out p''(q4) qvel4², so that it stays away in motion only."""
     machine, _ = read("newton constraints")
-    soft = machine_peers.from_file(machine, 0.0)
+    soft = machine_peers.from_file(machine, 0.0, seed=3)  # a state that moves along a curved part of a polynomial
     assert soft.rest_limit < 1e-3 < 1e-2 < soft.moving_limit
 
 

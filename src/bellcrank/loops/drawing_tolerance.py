@@ -22,6 +22,8 @@ __all__ = ["Drawing", "check_drawing", "drawing_text", "off"]
 
 #: how far samples of the motion are from each other [rad, m]: the first that will do
 _STEPS = 0.3, 0.1, 0.03
+#: random motions along which dropped constraints must stay within the tolerance: one of them may hardly disturb them
+_DIRECTIONS = 1, 2, 3
 #: pivots below these multiples of the tolerance may be those of redundant constraints
 _PIVOTS = 10.0, 1.0
 
@@ -116,13 +118,20 @@ def _disagreement(close: Closer, used: npt.NDArray[np.bool_], q: Floats, t: floa
     found, left = some.close(q, target, t)
     if left >= CLOSED:
         return np.inf
-    here, there = off(close, found, t), 0.0
-    for moved in _ways(some, found, t, target, usual, tolerance, 1):
+    return max(off(close, found, t), *(_farther(close, some, found, t, target, usual, tolerance, seed)
+                                      for seed in _DIRECTIONS))
+
+
+def _farther(close: Closer, some: Closer, q: Floats, t: float, target: Target, usual: Floats, tolerance: float,
+             seed: int) -> float:
+    """What is left open as far off, in one direction, as the constraints in use close."""
+    there = 0.0
+    for moved in _ways(some, q, t, target, usual, tolerance, seed):
         other, left = some.close(moved, target, t)
-        there = off(close, other, t) if left < CLOSED else np.inf
         if left < CLOSED:
-            break
-    return max(here, there)
+            return off(close, other, t)
+        there = np.inf
+    return there
 
 
 def drawing_text(loops: LoopKinematics, drawing: Drawing) -> str:
