@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.formulations import check_topology
+from bellcrank.mechanism.law_probe import probe_laws
 from bellcrank.system.resistance import check_inertia
 from bellcrank.topology.release import carried_joints, lock, pinned, release, unlock_closures
 from bellcrank.topology.tree import Tree
@@ -22,6 +23,7 @@ __all__ = ["closed_again", "locked", "locked_near", "released", "unlocked", "wit
 
 def released(model: Model, names: Sequence[str]) -> Model:
     """The model with some of its loops open: cut joints or constraints, by name. What was let go is remembered."""
+    _check_unread(model, names)
     return _checked(replace(model, tree=release(model.tree, names), released=(*model.released, *names),
                             whole=model.whole or model.tree, near=None))
 
@@ -81,6 +83,18 @@ def locked_near(model: Model, names: Sequence[str], near: Floats | None) -> Mode
         places.append((joint, None if coordinate is None else kind.coordinate_names().index(coordinate)))
     return _checked(replace(model, tree=lock(model.tree, places), locked=(*model.locked, *places), near=near,
                             whole=None if model.whole is None else lock(model.whole, places)))
+
+
+def _check_unread(model: Model, names: Sequence[str]) -> None:
+    """Refuse to let go joints that laws read: coordinates of open joints stand still."""
+    acts_on = {e.name: e.joint for e in model.mechanism.joint_forces}
+    for law, use in probe_laws(model.mechanism).items():
+        read = {*use.joints, *(acts_on.get(e, "") for e in (*use.elements, *use.lengths))}
+        for name in names:
+            if name in read:
+                raise ModelError(f"joint {name!r} of {model.name!r} cannot be let go: the law of {law!r} reads it, and the "
+                                 "coordinates of an open joint stand still; let it read positions and velocities of bodies "
+                                 "instead")
 
 
 def _checked(model: Model) -> Model:
