@@ -356,7 +356,7 @@ def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Flo
             found = np.full(rows.shape[-1:], np.nan)
         if not np.isfinite(found).all():
             names = ", ".join(plans.configuration.speed_names[v] for v in of.independent)
-            raise SingularError(f"derivatives of {of.asked.function}: {plans.tree.name!r} is singular, or {names} do not "
-                                f"determine its motion{f' at batch index {state}' if state else ''}; compile with other "
-                                "independent=...")
+            raise SingularError(f"derivatives of {of.asked.function}: {plans.tree.name!r} is singular, or {names} do "
+                                f"not determine its motion{f' at batch index {state}' if state else ''}; compile with "
+                                "other independent=...")
         rows[state] = found

@@ -92,9 +92,9 @@ def _check_unread(model: Model, names: Sequence[str]) -> None:
         read = {*use.joints, *(acts_on.get(e, "") for e in (*use.elements, *use.lengths))}
         for name in names:
             if name in read:
-                raise ModelError(f"joint {name!r} of {model.name!r} cannot be let go: the law of {law!r} reads it, and the "
-                                 "coordinates of an open joint stand still; let it read positions and velocities of bodies "
-                                 "instead")
+                raise ModelError(f"joint {name!r} of {model.name!r} cannot be let go: the law of {law!r} reads it, and "
+                                 "the coordinates of an open joint stand still; let it read positions and velocities "
+                                 "of bodies instead")
 
 
 def _checked(model: Model) -> Model:
