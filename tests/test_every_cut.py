@@ -150,7 +150,8 @@ def test_ten_turns_with_a_controller_events_and_files(build_machine, joint, othe
         system = bc.compile(machine, cut=[cut])
         state = system.assemble(q={joint: 0.0}, u={joint: 2.0 * np.pi * 5.0})
         turns = bc.Event(lambda t, q, u: q[joint] - 2.0 * np.pi * 9.5, "nine and a half turns")
-        run = system.simulate(state, duration=2.0, stepper="dop853", rtol=1e-9, atol=1e-9, output=0.1, control=bc.Traced(control), events=[turns])
+        run = system.simulate(state, duration=2.0, stepper="dop853", rtol=1e-9, atol=1e-9, output=0.1,
+                              control=bc.Traced(control), events=[turns])
         assert run.attrs["status"] == "finished"
         angle = run.q.sel(coordinate=f"{joint}.angle").values
         assert abs(angle[-1] - 20.0 * np.pi) < 2.0 and (np.diff(angle) > 0.0).all()
