@@ -15,7 +15,7 @@ from bellcrank.lowering.group_kinds import roll_groups
 from bellcrank.lowering.link_kinds import RolledProgram, roll, same_entry
 from bellcrank.scalar.count import OperationCount, count, count_nodes
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph, Number, Scalar
+from bellcrank.scalar.graph import Graph, Number, Scalar, reachable
 from bellcrank.schedule.sweeps import Direct
 from bellcrank.target.column_code import ColumnGraphs, split
 from bellcrank.target.kernel_source import (
@@ -34,8 +34,8 @@ __all__ = ["UNROLL_LINKS", "GraphTracer", "column_source", "count_traced", "entr
 
 #: trees up to this many links are traced whole ...
 UNROLL_LINKS = 48
-#: ... and compiled so if their graph has at most this many operations (about a tenth of a millisecond each)
-UNROLL_NODES = 16_000
+#: ... and compiled so if their result takes at most this many operations (about a fifth of a millisecond each)
+UNROLL_NODES = 10_000
 
 
 def read_inputs(tree: Tree, function: Function, wrenches: bool) -> dict[str, int]:
@@ -84,7 +84,9 @@ def trace(tree: Tree, function: Function, wrenches: bool, schedule: str) -> list
         graph = Graph()
         with collector_paused():
             entries = _traced(graph, tree, function, wrenches)
-        if len(graph.nodes) <= UNROLL_NODES or whole or function.single or (function.whole and not function.groups):
+        needed = [x for x in entries if type(x) is Scalar]
+        if whole or function.single or (function.whole and not function.groups) or \
+                len(graph.nodes) <= UNROLL_NODES or len(reachable(needed)) <= UNROLL_NODES:
             return entries
     with collector_paused():
         return (roll_groups if function.groups else roll)(_swept(tree, function), function, wrenches)

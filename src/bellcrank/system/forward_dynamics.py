@@ -64,9 +64,10 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
             leading([own, given_tau])
             own = own + given_tau
         tau = own
-    if tau is not None and _takes_loop_forces(plans, rows := plans.configuration.forces(tau)):
-        return _run_looped(plans, {"q": q, "u": u, "tau": rows}, wrenches, t, forced_dynamics(plans.kernels))
-    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
+    if tau is not None and _knows_loop_forces(plans):
+        force = plans.configuration.forces(tau)
+    else:
+        force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
     given = {"q": q, "u": u, "tau": force}
     if plans.tree.looped:
         if wrenches is None:
@@ -77,9 +78,9 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
     return run_forced(plans, "forward_dynamics", given, wrenches, t)
 
 
-def _takes_loop_forces(plans: LoopPlans, tau: npt.ArrayLike) -> bool:
-    """Whether forces act along loop joints, and compiled code knows them: that of small machines."""
-    return bool(loop_forces(plans, tau)) and plans.kernels.direct and not plans.model.dense_loops \
+def _knows_loop_forces(plans: LoopPlans) -> bool:
+    """Whether compiled code takes forces along loop joints: that of small machines; see `run_by_plan`."""
+    return bool(plans.tree.loop_joints) and plans.kernels.direct and not plans.model.dense_loops \
         and plans.kernels.backend != "numpy" and not plans.kernels.springs_outside
 
 
@@ -128,13 +129,18 @@ def _run_looped(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: 
 
 def run_by_plan(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
                 plan: LoopPlan) -> tuple[Floats, LoopPlan]:
-    """A function of the loops by a plan, and the plan that served the last states if that one did not."""
-    if "tau" in given:  # else nothing is asked about forces
-        wrenches = with_elements(plans, given, wrenches, t)
-    found = plans.kernels.evaluate(name, given, wrenches, t, plans.kernels.planned(plan))
+    """A function of the loops by a plan, and the plan that served the last states if that one did not.
+
+    Forward dynamics has no result where forces act along loop joints (`lowering.loop_joints`), so that states without
+    such forces pay nothing for them; a function that costs more has.
+    """
+    own = with_elements(plans, given, wrenches, t) if "tau" in given else wrenches
+    found = plans.kernels.evaluate(name, given, own, t, plans.kernels.planned(plan))
     if not found.finite:
         plans.kernels.check_inputs(found)
-        plan = _replan(plans, found, wrenches is not None, plan)
+        if name == "forward_dynamics" and _knows_loop_forces(plans) and loop_forces(plans, given["tau"]):
+            return run_by_plan(plans, forced_dynamics(plans.kernels), given, wrenches, t, plan)
+        plan = _replan(plans, found, own is not None, plan)
     return found.result, plan
 
 

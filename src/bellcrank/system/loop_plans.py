@@ -460,11 +460,13 @@ class LoopPlans:
     def general_position(self, q: Floats, t: float) -> Floats:
         """A closed position some way off another."""
         nu, usual, held = self.tree.nu, self.configuration.usual, self.model.bound_mask()
-        rng, target = np.random.default_rng(0), Target(held, 1.0 / usual)
-        wish, _ = project(self.loops, q, np.where(held, 0.0, rng.normal(size=nu) * usual), target, t)
+        links, target = ~self.tree.loop_speeds(), Target(held, 1.0 / usual)
+        random = np.zeros(nu)  # loop joints follow: they change nothing in what is drawn
+        random[links] = np.random.default_rng(0).normal(size=int(links.sum())) * usual[links]
+        wish, _ = project(self.loops, q, np.where(held, 0.0, random), target, t)
         if self.tree.rheonomic:  # what laws of time cause is no freedom
             wish = wish - project(self.loops, q, np.zeros(nu), target, t)[0]
-        largest = float(np.abs(wish / usual).max(initial=0.0))
+        largest = float(np.abs(wish / usual)[links].max(initial=0.0))
         for step in (0.3, 0.1) if largest > 1e-9 else ():
             moved = self.configuration.integrate(q, wish * (step / largest))
             found, size = self.closer.close(moved, target, t)

@@ -48,8 +48,11 @@ def loop_forces(plans: LoopPlans, tau: npt.ArrayLike) -> dict[str, Floats]:
     """Forces (..., nu of the joint) along loop joints where there are some; joints whose loops are open have none."""
     if not plans.tree.loop_joints or np.shape(tau)[-1:] != (plans.tree.nu,):
         return {}
-    rows, closed = np.asarray(tau, dtype=float), {c.name for c in plans.tree.closures}
     check_unmasked("tau", tau)
+    rows = np.asarray(tau, dtype=float)
+    if not rows[..., plans.tree.loop_speeds()].any():
+        return {}
+    closed = {c.name for c in plans.tree.closures}
     return {own.name: rows[..., own.u] for own in plans.tree.loop_joints
             if own.name in closed and rows[..., own.u].any()}
 

@@ -375,10 +375,15 @@ class Tree:
         return [int(i) for i in np.flatnonzero(~(self.prescribed_speeds() | self.loop_speeds()))]
 
     def loop_speeds(self) -> npt.NDArray[np.bool_]:
-        """For every speed, whether it is one of a loop joint; a new array."""
+        """For every speed, whether it is one of a loop joint; read-only."""
+        return self._loop_speeds
+
+    @cached_property
+    def _loop_speeds(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(self.nu, dtype=bool)
         for own in self.loop_joints:
             out[own.u] = True
+        out.setflags(write=False)
         return out
 
     def prescribed_speeds(self) -> npt.NDArray[np.bool_]:
