@@ -1,4 +1,4 @@
-"""What elements between links (springs, bushings, forces on closing joints) exert and store, as functions of the
+"""What elements between links (springs, bushings, forces along loop joints) exert and store, as functions of the
 motions of the links between which they lie. Machines that are rolled into loops have their elements outside of the
 loops: motions of links come from one kernel, loads on them go into another.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bellcrank.lowering.element_loads import element_loads, unit_wrench
+from bellcrank.lowering.element_loads import element_loads
 from bellcrank.lowering.function import Function, Tracer, binder
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.spatial import Force, General, Identity, Matrix3, Motion, Transform, Vector
-from bellcrank.topology.pairs import LoopForce, SumForce, Surroundings
+from bellcrank.topology.pairs import SumForce, Surroundings
 from bellcrank.topology.tree import Tree, sees_machine
 
 __all__ = ["POSE", "VELOCITY", "PairFunctions", "pair_functions"]
@@ -84,43 +84,16 @@ class _Seen:
         around = Surroundings(self.time, Identity(), self.sight)
         total: dict[int, Force] = {}
         for pair in self.tree.pairs:
-            found = self._of_sum(pair) if isinstance(pair, SumForce) else element_loads(
-                self.tree, pair, self.moving, self.bind, around)
-            for link, wrench in found:
+            for link, wrench in element_loads(self.tree, pair, self.moving, self.bind, around):
                 total[link] = total[link] + wrench if link in total else wrench
         return total
-
-    def _sum(self, pair: SumForce) -> tuple[Number, Number]:
-        """The sum of coordinates, and its rate."""
-        both = [(self._read(link), i, factor) for link, i, factor in self.bind(pair.terms)]
-        length, rate = (sum((part[which][i] * factor for part, i, factor in both), 0.0) for which in (0, 1))
-        return length, rate
-
-    def _of_sum(self, pair: SumForce) -> tuple[tuple[int, Force], ...]:
-        """Equal and opposite wrenches on both links of each joint."""
-        amount = self.bind(pair.along).at(self.time).seen(self.sight).force(*self._sum(pair))
-        out: list[tuple[int, Force]] = []
-        for link, i, factor in self.bind(pair.terms):
-            joint, numbers = self.tree.joints[link], self.tree.numbers(link)
-            assert joint is not None
-            constants = self.bind(numbers.joint) if link in self.tree.symbolic else numbers.joint
-            own = unit_wrench(joint.subspace(self._read(link)[0], constants), i) * (amount * factor)
-            here, parent = self.moving(link), int(self.tree.parent[link])
-            moment, force = here.axes.apply(own.moment), here.axes.apply(own.force)
-            out.append((link, Force(moment, force)))
-            if parent:
-                back = here.origin - self.moving(parent).origin
-                out.append((parent, Force(-moment - back.cross(force), -force)))
-        return tuple(out)
 
     def energy(self) -> Number:
         """What elements store."""
         total: Number = 0.0
         for pair in self.tree.pairs:
             if isinstance(pair, SumForce):
-                total = total + self.bind(pair.along).at(self.time).energy(self._sum(pair)[0])
-            elif isinstance(pair, LoopForce):
-                total = total + self.bind(pair.along).energy(self.sight.along(pair)[0])
+                total = total + self.bind(pair.along).at(self.time).energy(self.sight.total(pair)[0])
             else:
                 total = total + self.bind(pair).energy(self.moving(pair.first), self.moving(pair.second))
         return total

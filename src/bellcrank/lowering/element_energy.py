@@ -7,7 +7,7 @@ from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
-from bellcrank.topology.pairs import LoopForce, SumForce
+from bellcrank.topology.pairs import SumForce
 
 __all__ = ["dissipated_power", "joint_energy", "stored_energy"]
 
@@ -29,14 +29,8 @@ def dissipated_power(tree: Sweeps) -> tuple[Number, ...]:
     around = machine.around
     for pair in machine.tree.pairs:
         if isinstance(pair, SumForce):
-            pair = machine.bind(pair)
-            x, rate = (sum((part[i] * factor for part, i, factor in terms), 0.0) for terms in (
-                [(machine.views[link].q, i, factor) for link, i, factor in pair.terms],
-                [(machine.views[link].u, i, factor) for link, i, factor in pair.terms]))
-            total = total + pair.along.at(machine.world.time).seen(machine.sight).loss(x, rate)
-        elif isinstance(pair, LoopForce):
             total = total + machine.bind(pair.along).at(machine.world.time).seen(machine.sight).loss(
-                *machine.sight.along(pair))
+                *machine.sight.total(pair))
         else:
             total = total + machine.bind(pair).loss(moving(pair.first), moving(pair.second), around)
     return (total,)
@@ -56,16 +50,12 @@ def inward_energy(link: Link, upper: Number) -> tuple[Number, tuple[()]]:
 
 
 def _between(machine: LoopedDirect) -> Number:
-    """What elements between links store, and forces on sums of joints and on closing joints."""
+    """What elements between links store, and forces along sums of coordinates and along loop joints."""
     total: Number = 0.0
     moving = machine.moving.__getitem__
     for pair in machine.tree.pairs:
         if isinstance(pair, SumForce):
-            pair = machine.bind(pair)
-            length = sum((machine.views[link].q[i] * factor for link, i, factor in pair.terms), 0.0)
-            total = total + pair.along.at(machine.world.time).energy(length)
-        elif isinstance(pair, LoopForce):
-            total = total + machine.bind(pair.along).energy(machine.sight.along(pair)[0])
+            total = total + machine.bind(pair.along).at(machine.world.time).energy(machine.sight.total(pair)[0])
         else:
             total = total + machine.bind(pair).energy(moving(pair.first), moving(pair.second))
     return total

@@ -1,4 +1,4 @@
-"""What force elements between links and along loop joints exert: one text over any scalar.
+"""What force elements between links and along coordinates of joints exert: one text over any scalar.
 
 Everything is told by the motions of links (`Moving`) in one set of axes that does not move: in compiled code those of
 the ground link, traced; on arrays those of the world, from compiled kinematics.
@@ -6,30 +6,23 @@ the ground link, traced; on arrays those of the world, from compiled kinematics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bellcrank.mechanism.constraint_rows import Side
 from bellcrank.mechanism.forces.element import Moving
-from bellcrank.mechanism.joints import Joint
 from bellcrank.scalar.graph import Number
-from bellcrank.spatial import Force, Motion, Vector
-from bellcrank.topology.pairs import LoopForce, Pair, Surroundings
+from bellcrank.spatial import Force, General, Matrix3, Motion, Transform, Vector
+from bellcrank.topology.pairs import Pair, SumForce, Surroundings
 from bellcrank.topology.tree import Closure, Tree
 
-__all__ = ["closing_load", "columns_of", "element_loads", "side_of", "sides_of", "unit_forces", "unit_wrench"]
+__all__ = ["UnitForce", "columns_of", "element_loads", "joint_load", "second_frame", "side_of", "sides_of",
+           "unit_force", "unit_wrench"]
 
 #: the motion of a link by its number
 Motions = Callable[[int], Moving]
 #: replaces parameters by their values
 Bind = Callable[[Any], Any]
-
-
-class UnitForces(NamedTuple):
-    """What unit forces along the speeds of a loop joint exert on its child."""
-
-    columns: tuple[Force, ...]  #: about `point`
-    point: Vector
 
 
 def side_of(moving: Moving, frame: Sequence[Vector], shift: Vector) -> Side:
@@ -67,44 +60,64 @@ def unit_wrench(columns: Sequence[Motion], i: int) -> Force:
     return own
 
 
-def unit_forces(c: Closure, moving: Motions, bind: Bind) -> UnitForces:
-    """Unit forces along the speeds of a loop joint, as if nothing held it."""
-    c = c.free or c
-    i, j = sides_of(c, moving, bind)
-    if c.kind.nq != c.kind.nu:  # quaternions: the columns are the same in every position
-        return UnitForces(_fixed_columns(c.kind, j), j.point)
-    return UnitForces(tuple(c.kind.loop_columns(i, j, bind(tuple(c.kind.constants())))), j.point)
+def second_frame(c: Closure, bind: Bind) -> Transform:
+    """A loop joint's frame on its second link."""
+    rows = bind(c.turns[1])
+    return Transform(General(Matrix3(*(Vector(*rows[i:i + 3]) for i in (0, 3, 6)))),
+                     Vector(*bind(tuple(c.second_shift))))
 
 
-def _fixed_columns(kind: Joint, side: Side) -> tuple[Force, ...]:
-    """Wrenches that are unit forces along each speed of a joint with a constant motion subspace."""
-    own = kind.subspace([float(x) for x in kind.neutral()], kind.constants())
+class UnitForce(NamedTuple):
+    """What a unit of force along a coordinate of a joint exerts on the joint's outboard side."""
 
-    def turned(v: Vector) -> Vector:
-        out: Vector = side.x * v.x + side.y * v.y + side.z * v.z
-        return out
-
-    wrenches = [unit_wrench(own, k) for k in range(len(own))]
-    return tuple(Force(turned(w.moment), turned(w.force)) for w in wrenches)
+    link: int
+    arm: Vector  #: from the link's origin to that of the joint's frame there
+    wrench: Force  #: about that
 
 
-def closing_load(tree: Tree, force: LoopForce, moving: Motions, bind: Bind, around: Surroundings
-                 ) -> tuple[Force, Vector]:
-    """What a force along a coordinate of a closing joint exerts on its child, and the point there it is about."""
-    unit = unit_forces(tree.closures[force.closure], moving, bind)
-    amount = bind(force.along).at(around.time).seen(around.machine).force(*around.machine.along(force))
-    load: Force = unit.columns[force.coordinate] * amount
-    return load, unit.point
+def unit_force(tree: Tree, link: int, i: int, moving: Motions, around: Surroundings) -> UnitForce:
+    """A unit of force along a coordinate of a joint, a link of the extended tree."""
+    whole, sight, own = tree.extended, around.machine, tree.loop_joint(link)
+    joint, numbers = whole.joints[link], whole.numbers(link)
+    assert joint is not None
+    wrench = unit_wrench(joint.subspace(sight.coordinates(link), sight.bind(numbers.joint)), i)
+    place = link if own is None else own.closure.second
+    axes, arm = moving(place).axes, Vector.zero()
+    if own is not None:
+        frame = second_frame(own.closure, sight.bind)
+        axes, arm = frame.turned(axes), axes.apply(frame.translation)
+    return UnitForce(place, arm, Force(axes.apply(wrench.moment), axes.apply(wrench.force)))
 
 
-def element_loads(tree: Tree, pair: Pair | LoopForce, moving: Motions, bind: Bind, around: Surroundings
+def element_loads(tree: Tree, pair: Pair | SumForce, moving: Motions, bind: Bind, around: Surroundings
                   ) -> tuple[tuple[int, Force], ...]:
     """Links, and what an element exerts on each about its origin."""
-    if not isinstance(pair, LoopForce):
-        wrenches = bind(pair).wrenches(moving(pair.first), moving(pair.second), around)
-        return tuple(zip((pair.first, pair.second), wrenches, strict=True))
-    c = tree.closures[pair.closure]
-    load, point = closing_load(tree, pair, moving, bind, around)
-    # both wrenches act at the child's point: they must cancel as a whole
-    return tuple((link, Force(own.moment + (point - moving(link).origin).cross(own.force), own.force))
-                 for link, own in ((c.first, -load), (c.second, load)))
+    if isinstance(pair, SumForce):
+        return tuple(_sum_loads(tree, bind(pair), moving, around))
+    wrenches = bind(pair).wrenches(moving(pair.first), moving(pair.second), around)
+    return tuple(zip((pair.first, pair.second), wrenches, strict=True))
+
+
+def _sum_loads(tree: Tree, force: SumForce, moving: Motions, around: Surroundings) -> Iterator[tuple[int, Force]]:
+    """Opposite wrenches on both links of each joint."""
+    amount = force.along.at(around.time).seen(around.machine).force(*around.machine.total(force))
+    for link, i, factor in force.terms:
+        second, arm, unit = unit_force(tree, link, i, moving, around)
+        load, first = unit * (amount * factor), int(tree.extended.parent[link])
+        yield second, Force(load.moment + arm.cross(load.force), load.force)
+        if first:  # both act at the same point: they must cancel as a whole
+            arm = moving(second).origin + arm - moving(first).origin
+            yield first, Force(-load.moment - arm.cross(load.force), -load.force)
+
+
+def joint_load(tree: Tree, link: int, moving: Motions, around: Surroundings,
+               pairs: Sequence[Pair | SumForce] | None = None) -> Force:
+    """What elements, all or some of them, exert along the coordinates of a loop joint on its outboard side, about the
+    origin of its frame there."""
+    total = Force.zero()
+    for force in tree.pairs if pairs is None else pairs:
+        for _, i, factor in () if not isinstance(force, SumForce) else [x for x in force.terms if x[0] == link]:
+            force = around.machine.bind(force)
+            amount = force.along.at(around.time).seen(around.machine).force(*around.machine.total(force))
+            total = total + unit_force(tree, link, i, moving, around).wrench * (amount * factor)
+    return total

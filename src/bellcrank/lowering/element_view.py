@@ -9,7 +9,7 @@ from bellcrank.lowering.element_loads import element_loads
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, Vector
-from bellcrank.topology.pairs import LoopForce, Surroundings
+from bellcrank.topology.pairs import SumForce, Surroundings
 from bellcrank.topology.tree import Tree
 
 __all__ = ["FIELDS", "REPORT", "ElementView", "InSight"]
@@ -29,11 +29,9 @@ class InSight(Protocol):
     @property
     def around(self) -> Surroundings: ...
 
-    def coordinate(self, link: int, i: int) -> tuple[Number, Number]: ...
-
     def coordinates(self, link: int) -> list[Number]: ...
 
-    def along(self, force: LoopForce) -> tuple[Number, Number]: ...
+    def total(self, force: SumForce) -> tuple[Number, Number]: ...
 
     def moving(self, link: int) -> Moving: ...
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.contact_view import ContactView
-from bellcrank.lowering.element_loads import closing_load, unit_wrench
+from bellcrank.lowering.element_loads import UnitForce, unit_force
 from bellcrank.lowering.element_view import REPORT, ElementView, InSight
 from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces.machine_force import stored_by
@@ -21,15 +21,13 @@ from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import (
     BushingPair,
     DragPair,
-    LoopForce,
     PointPair,
     SumForce,
     WrenchPair,
 )
 from bellcrank.topology.tree import Tree
 
-__all__ = ["REPORT", "ElementView", "JointView", "element_parts", "element_reports", "element_view",
-           "joint_view"]
+__all__ = ["REPORT", "ElementView", "element_parts", "element_reports", "element_view", "kind_of_view"]
 
 
 class PointView(ElementView):
@@ -75,165 +73,69 @@ class PointView(ElementView):
         return self._at.in_world(self._at.moving(self._part.second).origin + self._line[1], True)
 
 
-class JointView(ElementView):
-    """A force along a coordinate of a joint of the tree; the points are one on the axis of the joint."""
+class SumView(ElementView):
+    """A force along a joint coordinate, or a sum of some: its vector, torque and second point are those on the child of
+    the first joint of the sum, its first point is at the last joint."""
 
-    @property
-    def _place(self) -> tuple[int, int, Any]:
-        link, i, along, _ = self._part
-        return link, i, self._at.bind(along).at(self._at.t)
+    @cached_property
+    def _along(self) -> Any:
+        return self._at.bind(self._part.along).at(self._at.t)
+
+    @cached_property
+    def _total(self) -> tuple[Number, Number]:
+        return self._at.total(self._part)
 
     @cached_property
     def force(self) -> Number:
-        return self._place[2].seen(self._at).force(self.length, self.rate)
+        return self._along.seen(self._at).force(*self._total)
 
     @property
     def length(self) -> Number:
-        return self._at.coordinate(*self._place[:2])[0]
+        return self._total[0]
 
     @property
     def rate(self) -> Number:
-        return self._at.coordinate(*self._place[:2])[1]
+        return self._total[1]
 
     @property
     def energy(self) -> Number:
-        return self._place[2].stored(self._at, self.length)
+        return self._along.stored(self._at, self.length)
+
+    def _unit(self, term: int) -> UnitForce:
+        link, i, _ = self._part.terms[term]
+        return unit_force(self._tree, link, i, self._at.moving, self._at.around)
 
     @cached_property
     def _wrench(self) -> Force:
-        return _on_child(self._at, self._tree, *self._part[:2])
+        link, _, factor = self._at.bind(self._part.terms)[0]
+        own: Force = self._unit(0).wrench * (self.force * (-factor if link in self._tree.backwards else factor))
+        return own
 
     @property
     def vector(self) -> Vector:
-        turned: Vector = self._wrench.force * self.force
-        return turned
+        return self._at.in_world(self._wrench.force)
 
     @property
     def torque(self) -> Vector:
-        turned: Vector = self._wrench.moment * self.force
-        return turned
-
-    @property
-    def second_point(self) -> Vector:
-        return self._at.in_world(self._at.moving(self._part[0]).origin, True)
-
-    first_point = second_point
-
-
-class SpeedView(JointView):
-    """A force along a speed of a joint with quaternions, to which no coordinate belongs."""
-
-    has = tuple(name for name in JointView.has if name != "length")
-
-
-def _on_child(at: InSight, tree: Tree, link: int, i: int) -> Force:
-    """What a unit of force along a coordinate of a joint of the tree exerts on the joint's child, in world axes about
-    the origin of the outboard link."""
-    joint = tree.joints[link]
-    assert joint is not None
-    q = at.coordinates(link)
-    numbers = tree.numbers(link)
-    own = unit_wrench(joint.subspace(q, at.bind(numbers.joint) if link in tree.symbolic else numbers.joint), i)
-    moment, force = (at.in_world(at.moving(link).axes.apply(v)) for v in (own.moment, own.force))
-    return Force(-moment, -force) if link in tree.backwards else Force(moment, force)
-
-
-class SumView(ElementView):
-    """A force along a sum of joint coordinates: its vector, torque and second point are those on the child of the first
-    joint of the sum, its first point is at the last joint."""
-
-    @property
-    def _terms(self) -> tuple[tuple[int, int, Number], ...]:
-        terms: tuple[tuple[int, int, Number], ...] = self._at.bind(self._part.terms)
-        return terms
-
-    @cached_property
-    def _wrench(self) -> Force:
-        link, i, factor = self._terms[0]
-        turned: Force = _on_child(self._at, self._tree, link, i) * (self.force * factor)
-        return turned
-
-    @property
-    def vector(self) -> Vector:
-        return self._wrench.force
-
-    @property
-    def torque(self) -> Vector:
-        return self._wrench.moment
+        return self._at.in_world(self._wrench.moment)
 
     @property
     def first_point(self) -> Vector:
-        return self._at.in_world(self._at.moving(self._part.terms[-1][0]).origin, True)
+        return self._point(-1)
 
     @property
     def second_point(self) -> Vector:
-        return self._at.in_world(self._at.moving(self._part.terms[0][0]).origin, True)
+        return self._point(0)
 
-    @cached_property
-    def force(self) -> Number:
-        return self._at.bind(self._part.along).at(self._at.t).seen(self._at).force(self.length, self.rate)
-
-    def _sum(self, which: int) -> Number:
-        total: Number = 0.0
-        for link, i, factor in self._terms:
-            total = total + self._at.coordinate(link, i)[which] * factor
-        return total
-
-    @cached_property
-    def length(self) -> Number:
-        return self._sum(0)
-
-    @cached_property
-    def rate(self) -> Number:
-        return self._sum(1)
-
-    @property
-    def energy(self) -> Number:
-        return self._at.bind(self._part.along).at(self._at.t).stored(self._at, self.length)
+    def _point(self, term: int) -> Vector:
+        own = self._unit(term)
+        return self._at.in_world(self._at.moving(own.link).origin + own.arm, True)
 
 
-class ClosingView(ElementView):
-    """A force along a coordinate of a joint that closes a loop."""
+class SpeedView(SumView):
+    """A force along a speed of a joint with quaternions, to which no coordinate belongs."""
 
-    @cached_property
-    def force(self) -> Number:
-        return self._at.bind(self._part.along).at(self._at.t).seen(self._at).force(self.length, self.rate)
-
-    @property
-    def length(self) -> Number:
-        return self._at.along(self._part)[0]
-
-    @property
-    def rate(self) -> Number:
-        return self._at.along(self._part)[1]
-
-    @property
-    def energy(self) -> Number:
-        return self._at.bind(self._part.along).at(self._at.t).stored(self._at, self.length)
-
-    @cached_property
-    def _load(self) -> tuple[Force, Vector]:
-        return closing_load(self._tree, self._part, self._at.moving, self._at.bind, self._at.around)
-
-    @property
-    def vector(self) -> Vector:
-        return self._at.in_world(self._load[0].force)
-
-    @property
-    def torque(self) -> Vector:
-        return self._at.in_world(self._load[0].moment)
-
-    @property
-    def second_point(self) -> Vector:
-        return self._at.in_world(self._load[1], True)
-
-    first_point = second_point
-
-
-class ClosingSpeedView(ClosingView):
-    """The same along a speed of a joint with quaternions."""
-
-    has = SpeedView.has
+    has = tuple(name for name in SumView.has if name != "length")
 
 
 class BodyView(ElementView):
@@ -331,31 +233,23 @@ class AppliedView(ElementView):
         return self.vector.dot(rate) + self.torque.dot(self._at.in_world(moving.omega))
 
 
-_KINDS: dict[type, type[ElementView]] = {PointPair: PointView, SumForce: SumView, LoopForce: ClosingView,
-                                         BushingPair: BushingView, DragPair: BodyView, WrenchPair: BodyView,
-                                         ContactPair: ContactView}
+_KINDS: dict[type, type[ElementView]] = {PointPair: PointView, BushingPair: BushingView, DragPair: BodyView,
+                                         WrenchPair: BodyView, ContactPair: ContactView}
 
 
 def element_parts(tree: Tree) -> list[tuple[str, type[ElementView], Any]]:
     """All elements of a tree: name, kind of view, and what it is made with."""
     pairs = [pair for pair in (*tree.pairs, *tree.readable) if not isinstance(getattr(pair, "along", None), StateRate)
              and not (isinstance(pair, SumForce) and pair.name in tree.named_forces)]  # see `laws_between_links`
-    return [*((name, joint_view(tree, part[0]), part) for name, part in tree.named_forces.items()),
-            *((pair.name, _kind(tree, pair), pair) for pair in pairs),
+    return [*((pair.name, kind_of_view(tree, pair), pair) for pair in (*tree.named_forces.values(), *pairs)),
             *((w.name, AppliedView, (link, w)) for link, several in tree.applied.items() for w in several)]
 
 
-def joint_view(tree: Tree, link: int) -> type[JointView]:
-    """How forces on a joint of the tree are seen."""
-    joint = tree.joints[link]
-    return SpeedView if joint is not None and joint.nq != joint.nu else JointView
-
-
-def _kind(tree: Tree, pair: Any) -> type[ElementView]:
-    if isinstance(pair, LoopForce):
-        closure = tree.closures[pair.closure]
-        kind = (closure.free or closure).kind
-        return ClosingSpeedView if kind.nq != kind.nu else ClosingView
+def kind_of_view(tree: Tree, pair: Any) -> type[ElementView]:
+    """How an element between links, or along coordinates, is seen."""
+    if isinstance(pair, SumForce):
+        kinds: list[Any] = [tree.extended.joints[link] for link, _, _ in pair.terms]
+        return SumView if all(kind.nq == kind.nu for kind in kinds) else SpeedView
     if isinstance(pair, WrenchPair) and hasattr(pair.law, "ground_point"):
         return GroundedView
     return _KINDS[type(pair)]

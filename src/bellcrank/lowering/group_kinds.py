@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.lowering.base_shapes import shapes_for
+from bellcrank.lowering.element_loads import second_frame
 from bellcrank.lowering.function import Function, binder, part_starts, view, world_of
 from bellcrank.lowering.group import (
     ClosureNumbers,
@@ -39,7 +40,7 @@ from bellcrank.lowering.link_kinds import (
     used_numbers,
     with_ahead,
 )
-from bellcrank.lowering.loop_joints import LoopJointView, second_frame, with_loop_joints
+from bellcrank.lowering.loop_joints import LoopJointView, with_loop_joints
 from bellcrank.lowering.product_columns import differentiated, local_inputs, name_of_part, part_columns, product_columns
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar

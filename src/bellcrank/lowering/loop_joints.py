@@ -16,8 +16,9 @@ stands still: the motion of its links is not one of its coordinates alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from bellcrank.lowering.element_loads import unit_wrench
@@ -26,9 +27,8 @@ from bellcrank.scalar.functions import select_less
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Transform, Vector
-from bellcrank.topology.tree import Closure
 
-__all__ = ["LoopJointView", "second_frame", "with_loop_joints"]
+__all__ = ["LoopJointView", "with_loop_joints"]
 
 #: links from the common ancestor outwards, with a number for each of the columns that move it
 Path = Sequence[tuple[Link, Sequence[Number]]]
@@ -116,13 +116,23 @@ class LoopJointView:
         return tuple(select_less(abs(force), _SOME, x, _NOT_A_NUMBER)  # who is asked about such forces knows what to do
                      for x, force in zip(found, self.joint.change("tau"), strict=True))
 
+    def loads(self, k: int, force: Number) -> tuple[Force, Force]:
+        """What a force along a coordinate exerts on both links, about their origins: (2) transposed."""
+        first = second = self._wrenches[k] * force
+        for t in reversed(self.joint.transforms):
+            first = t.force(first)
+        return -first, self.frame.force(second)
+
     def _still(self) -> tuple[Number, ...]:
         return (0.0,) * len(self.joint.columns)
 
-    def _shares(self, motion: Motion) -> tuple[Number, ...]:
+    @cached_property
+    def _wrenches(self) -> list[Force]:
         columns = self.joint.columns
-        wrenches: list[Force] = [unit_wrench(columns, k) for k in range(len(columns))]
-        return tuple(motion.dot(w) for w in wrenches)
+        return [unit_wrench(columns, k) for k in range(len(columns))]
+
+    def _shares(self, motion: Motion) -> tuple[Number, ...]:
+        return tuple(motion.dot(w) for w in self._wrenches)
 
 
 def _sum(a: Sequence[Number], b: Sequence[Number]) -> tuple[Number, ...]:
@@ -158,13 +168,6 @@ def _accelerated(path: Path) -> Accelerated:
         for column, rate in zip(link.moving_columns, rates, strict=True):
             total = total + column * rate
     return omega, total
-
-
-def second_frame(c: Closure, bind: Callable[[Any], Any]) -> Transform:
-    """The joint's frame on its second link."""
-    rows = bind(c.turns[1])
-    return Transform(General(Matrix3(*(Vector(*rows[i:i + 3]) for i in (0, 3, 6)))),
-                     Vector(*bind(tuple(c.second_shift))))
 
 
 # -- over groups of links ------------------------------------------------------------------------------------------

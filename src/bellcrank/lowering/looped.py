@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError, SingularError
 from bellcrank.loops.loop_paths import jacobian_pattern, paths_between
-from bellcrank.lowering.element_loads import element_loads, sides_of, unit_wrench
+from bellcrank.lowering.element_loads import element_loads, second_frame, sides_of, unit_wrench
 from bellcrank.lowering.link import Link
-from bellcrank.lowering.loop_joints import LoopJointView, second_frame
+from bellcrank.lowering.loop_joints import LoopJointView
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized
 from bellcrank.mechanism.coupling import Coupled, coupled
@@ -22,7 +22,7 @@ from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector
-from bellcrank.topology.pairs import LoopForce, Pair, SumForce, Surroundings
+from bellcrank.topology.pairs import Pair, SumForce, Surroundings
 from bellcrank.topology.tree import Closure, LoopJoint, Tree, sees_machine
 
 __all__ = ["LoopRow", "LoopedDirect", "Moving"]
@@ -102,13 +102,13 @@ class LoopedDirect(Direct):
             for view in self.views[1:]:
                 view.wait_for(lambda: self._load_all(lazily))
 
-    def _load_all(self, pairs: Sequence[Pair | LoopForce | SumForce]) -> None:
+    def _load_all(self, pairs: Sequence[Pair | SumForce]) -> None:
         for view in self.views[1:]:
             view.wait_for(None)
         for pair in pairs:
             self._load(pair)
 
-    def _load(self, pair: Pair | LoopForce | SumForce) -> None:
+    def _load(self, pair: Pair | SumForce) -> None:
         if isinstance(pair, SumForce):
             self._pull(pair)
         else:
@@ -149,7 +149,7 @@ class LoopedDirect(Direct):
         view = self.views[link]
         view.pair_wrench = wrench if view.pair_wrench is None else view.pair_wrench + wrench
 
-    def _act(self, pair: Pair | LoopForce) -> None:
+    def _act(self, pair: Pair) -> None:
         """What an element exerts on the two links it lies between."""
         try:
             loads = element_loads(self.tree, pair, self._own_motions.__getitem__, self.bind, self.around)
@@ -161,11 +161,15 @@ class LoopedDirect(Direct):
     def _pull(self, force: SumForce) -> None:
         """A force along a sum of joint coordinates: equal and opposite wrenches on both links of each joint."""
         force = self.bind(force)
-        places = [(self.views[link], i, factor) for link, i, factor in force.terms]
-        length = sum((view.q[i] * factor for view, i, factor in places), 0.0)
-        rate = sum((view.u[i] * factor for view, i, factor in places), 0.0)
-        amount = force.along.at(self.world.time).seen(self.sight).force(length, rate)
+        amount = force.along.at(self.world.time).seen(self.sight).force(*self.sight.total(force))
         for link, i, factor in force.terms:
+            own = self.tree.loop_joint(link)
+            if own is not None:
+                loads = self.loop_joints[link - len(self.views)].loads(i, amount * factor)
+                for end, wrench in zip((own.closure.first, own.closure.second), loads, strict=True):
+                    if end:
+                        self._add(end, wrench)
+                continue
             view = self.views[link]
             wrench = unit_wrench(view.columns, i) * (amount * factor)
             self._add(link, wrench)

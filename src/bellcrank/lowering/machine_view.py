@@ -17,7 +17,7 @@ from bellcrank.mechanism.parts import Frame
 from bellcrank.mechanism.turns import Rows, apply, product
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.spatial import Transform, Vector
-from bellcrank.topology.pairs import LoopForce, Surroundings
+from bellcrank.topology.pairs import SumForce, Surroundings
 from bellcrank.topology.tree import Tree
 
 __all__ = ["MachineView"]
@@ -68,13 +68,6 @@ class MachineView:
                 kind = self._tree.extended.joints[links[name]]
                 return (self._u if rate else self._q)(links[name], _place(name, key[len(name) + 1:], kind, rate))
         raise ModelError(f"no joint called {key!r}{hint(key, list(links))}")
-
-    def along(self, force: LoopForce) -> tuple[Number, Number]:
-        """The coordinate of a loop joint along which a force acts, 0.0 where a speed has none, and its rate."""
-        kind = self._tree.extended.joints[force.link]
-        assert kind is not None
-        place = self._q(force.link, force.coordinate) if kind.nq == kind.nu else 0.0
-        return place, self._u(force.link, force.coordinate)
 
     # -- bodies -----------------------------------------------------------------------------------
     def position(self, body: Any, point: Sequence[Number] = _ZERO) -> Vector:
@@ -153,13 +146,20 @@ class MachineView:
     def around(self) -> Surroundings:
         return Surroundings(self.t, self._ground.rotation, self)
 
-    def coordinate(self, link: int, i: int) -> tuple[Number, Number]:
-        """A coordinate of a joint and its speed."""
-        return self._q(link, i), self._u(link, i)
+    def total(self, force: SumForce) -> tuple[Number, Number]:
+        """The sum of coordinates along which a force acts, without those of speeds that have none, and its rate."""
+        length: Number = 0.0
+        rate: Number = 0.0
+        for link, i, factor in self._bind(force.terms):
+            kind = self._tree.extended.joints[link]
+            if kind.nq == kind.nu:
+                length = length + self._q(link, i) * factor
+            rate = rate + self._u(link, i) * factor
+        return length, rate
 
     def coordinates(self, link: int) -> list[Number]:
-        """All coordinates of a joint of the tree."""
-        joint = self._tree.joints[link]
+        """All coordinates of a joint."""
+        joint = self._tree.extended.joints[link]
         return [] if joint is None else [self._q(link, k) for k in range(joint.nq)]
 
     def moving(self, link: int) -> Moving:

@@ -18,7 +18,7 @@ from bellcrank.system.force_elements import (
 )
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_loads import loop_loads
-from bellcrank.topology.pairs import LoopForce, SumForce
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -66,7 +66,7 @@ def along_joints(states: States, of: str) -> Floats:
     if of in ("all", "elements"):
         if system.model.tree.joint_forces:
             total = total + system.kernels.run("joint_laws", {"q": q, "u": u}, None, t)
-        sums = {pair.name for pair in system.model.tree.pairs if isinstance(pair, (LoopForce, SumForce))}
+        sums = {pair.name for pair in system.model.tree.pairs if isinstance(pair, SumForce)}
         every: tuple[JointForce | JointSum, ...] = (  # laws of machines that are seen link by link are among them
             *system.model.mechanism.joint_sums, *system.model.mechanism.joint_forces)
         for element in every:

@@ -19,7 +19,7 @@ from bellcrank.spatial import Force
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.target.backend import Block
 from bellcrank.target.kernel_source import GraphKernel
-from bellcrank.topology.tree import LoopForce, Tree
+from bellcrank.topology.tree import Tree
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -49,7 +49,7 @@ def arm_blocks(system: Machine, plan: LoopPlan | None, width: int, wrenches: boo
     run = system.kernels.of_tree("arms", lambda: _open(model.tree))
     if (plan is None or not changes or model.method != "operator" or model.tree.relations or not ends
             or len(ends) > MOST_ENDS or model.tree.n > MOST_LINKS or system.kernels.springs_outside
-            or any(isinstance(p, LoopForce) for p in model.tree.pairs) or not isinstance(run, CompiledEvaluator)):
+            or any(map(model.tree.along_loops, model.tree.pairs)) or not isinstance(run, CompiledEvaluator)):
         return None
     forward = functions_of(model.method, False)["forward_dynamics"]
     pairs = end_pairs(ends, lambda a, b: common_ancestor(model.tree.parent.tolist(), a, b))
@@ -67,8 +67,8 @@ def _ends(system: Machine) -> list[int]:
 
 
 def _open(tree: Tree) -> Tree:
-    pairs = tuple(p for p in tree.pairs if not isinstance(p, LoopForce))
-    return replace(tree, closures=(), relations=(), steps=(), pairs=pairs, plan=None)
+    return replace(tree, closures=(), relations=(), steps=(), plan=None,
+                   pairs=tuple(p for p in tree.pairs if not tree.along_loops(p)))
 
 
 def _kernel(entries: list[Number], inputs: dict[str, int]) -> GraphKernel:

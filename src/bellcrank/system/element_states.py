@@ -11,12 +11,13 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import ModelError
 from bellcrank.lowering.element_view import FIELDS, REPORT
-from bellcrank.lowering.element_views import element_parts, joint_view
+from bellcrank.lowering.element_views import element_parts, kind_of_view
 from bellcrank.mechanism.first_order import AddedState
 from bellcrank.mechanism.forces.machine_force import KnownForce
 from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.force_elements import actuator_forces, machine_view
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -127,8 +128,8 @@ def _actuators(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
     sight, tree, out = machine_view(plans, q, u, t), plans.tree, {}
     for drive in mechanism.drives:
         link, column = tree.joint_names.index(drive.joint), places[drive.joint][1] + drive.coordinate
-        part = link, drive.coordinate, KnownForce(acting[..., column]), link in tree.backwards
-        kind = joint_view(tree, link)
+        part = SumForce(drive.name, ((link, drive.coordinate, 1.0),), KnownForce(acting[..., column]))
+        kind = kind_of_view(tree, part)
         numbers = kind(sight, tree, part).report()
         lead = np.broadcast_shapes(acting.shape[:-1], *(np.shape(x) for x in numbers))
         rows = np.stack([np.broadcast_to(np.asarray(x, dtype=float), lead) for x in numbers], axis=-1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,14 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import SingularError, StateError
-from bellcrank.lowering.element_loads import closing_load, element_loads
+from bellcrank.lowering.element_loads import element_loads, joint_load
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces.bound_values import bound
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Identity, Matrix3, Transform, Vector
-from bellcrank.topology.pairs import LoopForce, PointPair, SumForce
+from bellcrank.topology.pairs import PointPair, SumForce
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
@@ -47,10 +46,7 @@ def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0)
         moving = link_motions(plans, place, None, t)
         for pair in pairs:
             own = with_values(plans, pair)
-            if isinstance(pair, LoopForce):
-                total = total + own.along.energy(machine_view(plans, place, None, t).along(pair)[0])
-            else:
-                total = total + own.energy(moving(pair.first), moving(pair.second))
+            total = total + own.energy(moving(pair.first), moving(pair.second))
     return _sized(total, place.shape[:-1])
 
 
@@ -77,11 +73,8 @@ def dissipated_power(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
         moving, around = sight.moving, sight.around
         for pair in pairs:
             own = with_values(plans, pair)
-            if isinstance(pair, LoopForce):
-                total = total + own.along.at(_times(t)).seen(sight).loss(*sight.along(pair))
-            else:
-                with np.errstate(all="ignore"):
-                    total = total + own.loss(moving(pair.first), moving(pair.second), around)
+            with np.errstate(all="ignore"):
+                total = total + own.loss(moving(pair.first), moving(pair.second), around)
         _refuse_meeting(plans, total, place, t)
     return _sized(total, np.broadcast_shapes(place.shape[:-1], speeds.shape[:-1]))
 
@@ -99,9 +92,9 @@ def actuator_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: F
 
 def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,
                      pairs: tuple[Any, ...] | None = None) -> Floats:
-    """What elements between bodies (springs, bushings, drag), and forces on closing joints, all or some of them, exert
-    on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin. Of bodies that are welded
-    together the first one feels what acts on any of them."""
+    """What elements between bodies (springs, bushings, drag), and forces along sums of coordinates and loop joints, all
+    or some of them, exert on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin. Of
+    bodies that are welded together the first one feels what acts on any of them."""
     tree = plans.tree
     quick = None if pairs is not None else _compiled(plans, "pair_wrenches", {"q": q, "u": u}, t)
     if quick is not None:
@@ -114,12 +107,11 @@ def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t:
     found: list[tuple[int, Floats]] = []  # about the links' origins
     with np.errstate(all="ignore"):
         for pair in pairs:
-            if not isinstance(pair, SumForce):
-                found += [(link, stacked(wrench))
-                          for link, wrench in element_loads(tree, pair, moving, binder(plans), around)]
+            found += [(link, stacked(wrench))
+                      for link, wrench in element_loads(tree, pair, moving, binder(plans), around)]
     total = on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
     _refuse_meeting(plans, total, q, t)
-    return total + _sum_wrenches(plans, tuple(p for p in pairs if isinstance(p, SumForce)), q, u, t)
+    return total
 
 
 def _refuse_meeting(plans: LoopPlans, result: Number, q: npt.ArrayLike, t: npt.ArrayLike, where: str = "") -> None:
@@ -149,16 +141,6 @@ def explain_meeting(plans: LoopPlans, given: Mapping[str, Floats], where: str) -
     if values:
         plans = type(plans)(plans.kernels.for_model(plans.model.with_values(values)))
     _refuse_meeting(plans, np.nan, given["q"], float(given["t"][0]) if "t" in given else 0.0, where)
-
-
-def _sum_wrenches(plans: LoopPlans, sums: tuple[SumForce, ...], q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike
-                  ) -> Floats:
-    """What forces along sums of joint coordinates exert on bodies, by the formulations' own text."""
-    bodies = len(plans.tree.body_names) - 1
-    if not sums:
-        return np.zeros((bodies, 6))
-    others = tuple(pair for pair in plans.tree.pairs if all(pair is not one for one in sums))
-    return wrenches_on_bodies(plans, replace(plans.tree, pairs=sums, readable=others), q, u, t)
 
 
 def wrenches_on_bodies(plans: LoopPlans, tree: Tree, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
@@ -205,15 +187,10 @@ def on_bodies(plans: LoopPlans, found: Sequence[tuple[int, Floats] | tuple[int, 
     return out
 
 
-def law_wrench(plans: LoopPlans, closure: int, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
-    """What forces on a closing joint's coordinates exert on its child, about the joint's point there."""
-    total = np.zeros(6)
-    for force in plans.tree.pairs:
-        if isinstance(force, LoopForce) and force.closure == closure:
-            sight = machine_view(plans, q, u, t)
-            load, _ = closing_load(plans.tree, force, sight.moving, binder(plans), sight.around)
-            total = total + stacked(load)
-    return total
+def law_wrench(plans: LoopPlans, joint: str, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+    """What elements exert along a loop joint's coordinates on its child, about the joint's point there."""
+    sight, link = machine_view(plans, q, u, t), plans.tree.joint_links.get(joint)
+    return np.zeros(6) if link is None else stacked(joint_load(plans.tree, link, sight.moving, sight.around))
 
 
 def _coordinates(plans: LoopPlans, q: npt.ArrayLike) -> Floats:
@@ -235,7 +212,7 @@ def binder(plans: LoopPlans) -> Callable[[Any], Any]:
 
 
 def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> list[tuple[Number, Number, Any]]:
-    """Coordinate, rate and element for every force on a tree joint or a sum of some, as it is at the time."""
+    """Coordinate, rate and element for every force along a coordinate or a sum of some, as it is at the time."""
     out: list[tuple[Number, Number, Any]] = []
     sight = machine_view(plans, q, u, t) if plans.tree.sees_machine else None
     for link, forces in plans.tree.joint_forces.items():
@@ -243,12 +220,8 @@ def _along_joints(plans: LoopPlans, q: Floats, u: Floats, t: npt.ArrayLike) -> l
             out.append((*plans.loops.coordinate(link, i, q, u, t), with_values(plans, along).at(_times(t)).seen(sight)))
     for pair in plans.tree.pairs:
         if isinstance(pair, SumForce):
-            x: Number = 0.0
-            rate: Number = 0.0
-            for link, i, factor in with_values(plans, pair.terms):
-                own = plans.loops.coordinate(link, i, q, u, t)
-                x, rate = x + own[0] * factor, rate + own[1] * factor
-            out.append((x, rate, with_values(plans, pair.along).at(_times(t)).seen(sight)))
+            seen = sight or machine_view(plans, q, u, t)
+            out.append((*seen.total(pair), with_values(plans, pair.along).at(_times(t)).seen(seen)))
     return out
 
 

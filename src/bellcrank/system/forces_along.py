@@ -20,7 +20,7 @@ from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.system.kernels import Kernels
 from bellcrank.system.named_forces import loop_forces
-from bellcrank.topology.pairs import LoopForce
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     from bellcrank.system.derivative_results import Derivatives
@@ -50,13 +50,13 @@ class GivenForce(Along):
 def with_given_forces(tree: Tree, joints: Sequence[str]) -> Tree:
     """The tree with forces along all coordinates of joints that were cut."""
     pairs, parameters = list(tree.pairs), dict(tree.parameters)
-    for i, c in enumerate(tree.closures):
+    for c in tree.closures:
         if c.name in joints and c.is_joint:
             for k, label in enumerate(c.kind.speed_names):
                 name = _label(c.name, label)
                 parameters[name] = 0.0
-                pairs.append(LoopForce(name, i, k, GivenForce(Graph().leaf(("parameter", name))),
-                                       tree.joint_links[c.name]))
+                pairs.append(SumForce(name, ((tree.joint_links[c.name], k, 1.0),),
+                                      GivenForce(Graph().leaf(("parameter", name)))))
     return replace(tree, pairs=tuple(pairs), parameters=parameters, forced=tuple(joints), plan=None) if joints else tree
 
 

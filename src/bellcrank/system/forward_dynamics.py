@@ -134,11 +134,14 @@ def run_by_plan(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike],
     Forward dynamics has no result where forces act along loop joints (`lowering.loop_joints`), so that states without
     such forces pay nothing for them; a function that costs more has.
     """
-    own = with_elements(plans, given, wrenches, t) if "tau" in given else wrenches
-    found = plans.kernels.evaluate(name, given, own, t, plans.kernels.planned(plan))
+    own, run = with_elements(plans, given, wrenches, t) if "tau" in given else wrenches, plans.kernels.planned(plan)
+    knows = name == "forward_dynamics" and _knows_loop_forces(plans)
+    if knows and run.lacks_loop_joints(plans.kernels.functions[name]) and loop_forces(plans, given["tau"]):
+        return run_by_plan(plans, forced_dynamics(plans.kernels), given, wrenches, t, plan)
+    found = plans.kernels.evaluate(name, given, own, t, run)
     if not found.finite:
         plans.kernels.check_inputs(found)
-        if name == "forward_dynamics" and _knows_loop_forces(plans) and loop_forces(plans, given["tau"]):
+        if knows and loop_forces(plans, given["tau"]):
             return run_by_plan(plans, forced_dynamics(plans.kernels), given, wrenches, t, plan)
         plan = _replan(plans, found, own is not None, plan)
     return found.result, plan

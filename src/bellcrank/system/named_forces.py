@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, Forces, check_unmasked, flat
-from bellcrank.lowering.element_loads import unit_forces
-from bellcrank.system.force_elements import binder, link_motions, on_bodies, stacked
+from bellcrank.lowering.element_loads import element_loads, joint_load
+from bellcrank.mechanism.forces.machine_force import KnownForce
+from bellcrank.system.force_elements import machine_view, on_bodies, stacked
 from bellcrank.system.kernels import Wrenches
-from bellcrank.system.loop_errors import closure_index
+from bellcrank.topology.pairs import SumForce
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
@@ -60,21 +61,18 @@ def loop_forces(plans: LoopPlans, tau: npt.ArrayLike) -> dict[str, Floats]:
 def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], t: npt.ArrayLike
               ) -> tuple[Floats, dict[str, Floats]]:
     """Wrenches on all bodies (..., bodies, 6), and on the children of the joints (..., 6), world axes."""
-    place = flat("q", q, plans.tree.nq, "the coordinates")
-    turn, _ = plans.loops.poses(place, t)
-    moving = link_motions(plans, place, None, t)
+    place, tree = flat("q", q, plans.tree.nq, "the coordinates"), plans.tree
+    sight = machine_view(plans, place, None, t)
     found: list[tuple[int, Floats, int]] = []
     closing = {}
-    for name, amount in forces.items():
-        joint = plans.model.mechanism.joint(name)
-        c = plans.tree.closures[closure_index(plans, name)]
-        unit = unit_forces(c, moving, binder(plans))
-        own = np.zeros(6)
-        for k, column in enumerate(unit.columns):
-            own = own + stacked(column) * amount[..., k, None]
-        closing[name] = own
-        for link, body, sign in ((c.first, joint.parent, -1.0), (c.second, joint.child, 1.0)):
-            arm = np.stack(np.broadcast_arrays(*(unit.point - moving(link).origin)), axis=-1)
-            moment = own[..., :3] + np.cross(arm, own[..., 3:])
-            found.append((link, sign * np.concatenate(np.broadcast_arrays(moment, own[..., 3:]), axis=-1), body))
-    return on_bodies(plans, found, turn, place.shape[:-1]), closing
+    for own in tree.loop_joints:
+        if own.name not in forces:
+            continue
+        joint, link = plans.model.mechanism.joint(own.name), tree.joint_links[own.name]
+        acting = tuple(SumForce(own.name, ((link, k, 1.0),), KnownForce(amount))
+                       for k, amount in enumerate(np.moveaxis(forces[own.name], -1, 0)))
+        for force in acting:
+            found += [(end, stacked(load), joint.child if end == own.closure.second else joint.parent)
+                      for end, load in element_loads(tree, force, sight.moving, sight.bind, sight.around)]
+        closing[own.name] = stacked(joint_load(tree, link, sight.moving, sight.around, acting))
+    return on_bodies(plans, found, plans.loops.poses(place, t)[0], place.shape[:-1]), closing

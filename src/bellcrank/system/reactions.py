@@ -28,7 +28,6 @@ from bellcrank.system.usual_cut import usual_plans
 from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
-from bellcrank.topology.pairs import LoopForce
 from bellcrank.topology.release import carried_joints, lock, pinned, release
 
 if TYPE_CHECKING:
@@ -287,10 +286,10 @@ def _by_groups(plans: LoopPlans, run: Evaluator, bodies: Tree, given: Mapping[st
     if tree.relations:
         raw = raw - _of_couplers(plans, run.tree, given, wrenches, t)
     out = _named([c.name for c in tree.closures], closing.reshape(*found.lead, len(tree.closures), 6))
-    for i in {p.closure for p in tree.pairs if isinstance(p, LoopForce)}:
-        child = tree.body_names[_part(plans, tree.closures[i].name).child]
-        law, axes = law_wrench(plans, i, q, u, t), pose(kernels, q, child, t=t).rotation
-        out[tree.closures[i].name] = out[tree.closures[i].name] + _in_axes(law, axes)
+    acted = {k for pair in filter(tree.along_loops, tree.pairs) for k, _, _ in pair.terms}
+    for name in (name for name in out if tree.joint_links.get(name) in acted):
+        axes = pose(kernels, q, tree.body_names[_part(plans, name).child], t=t).rotation
+        out[name] = out[name] + _in_axes(law_wrench(plans, name, q, u, t), axes)
     return _ordered(run.tree, _on_children(plans, run, raw, q, t) | out)
 
 
@@ -353,7 +352,8 @@ def _moved(turn: Floats, point: Floats) -> Floats:
 
 def _in_axes(wrench: Floats, axes: Floats) -> Floats:
     """A wrench (..., 6) in world axes in those of a body."""
-    return np.asarray((wrench.reshape(*wrench.shape[:-1], 2, 3) @ axes).reshape(wrench.shape))
+    turned = wrench.reshape(*wrench.shape[:-1], 2, 3) @ axes
+    return np.asarray(turned.reshape(*turned.shape[:-2], 6))
 
 
 def _part(plans: LoopPlans, name: str) -> Any:
@@ -373,13 +373,13 @@ def _loop_reactions(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrench
     lead = loads.shape[:-1]
     bodies = np.zeros((*lead, len(plans.tree.body_names) - 1, 6))
     out = {}
-    for i, (name, (first, second, point)) in enumerate(closure_wrenches(plans, q, u, loads, t).items()):
+    for name, (first, second, point) in closure_wrenches(plans, q, u, loads, t).items():
         part = _part(plans, name)
         for index, wrench in ((part.parent, first), (part.child, second)):
             if index:
                 arm = point - pose(plans.kernels, q, plans.tree.body_names[index], t=t).position
                 bodies[..., index - 1, :3] += wrench[..., :3] + np.cross(arm, wrench[..., 3:])
                 bodies[..., index - 1, 3:] += wrench[..., 3:]
-        total = second + law_wrench(plans, i, q, u, t)
+        total = second + law_wrench(plans, name, q, u, t)
         out[name] = _in_axes(total, pose(plans.kernels, q, plans.tree.body_names[part.child], t=t).rotation)
     return out, bodies

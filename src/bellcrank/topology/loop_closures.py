@@ -23,9 +23,9 @@ from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import Vector
 from bellcrank.topology.check_closing import check_closing
 from bellcrank.topology.contact_pairs import ContactPair
-from bellcrank.topology.pairs import BushingPair, DragPair, LoopForce, Pair, PointPair, SumForce, WrenchPair
+from bellcrank.topology.pairs import BushingPair, DragPair, Pair, PointPair, SumForce, WrenchPair
 from bellcrank.topology.spanning_tree import Topology
-from bellcrank.topology.tree import Closure, LinkStep, LoopJoint, NamedForce, Relation, Tree
+from bellcrank.topology.tree import Closure, LinkStep, LoopJoint, Relation, Tree
 
 if TYPE_CHECKING:
     from bellcrank.topology.builder import _Builder
@@ -126,24 +126,25 @@ def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
 
 
 def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], builder: _Builder
-            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | LoopForce | SumForce, ...],
-                       dict[str, NamedForce]]:
+            ) -> tuple[dict[int, tuple[tuple[int, Along], ...]], tuple[Pair | SumForce, ...],
+                       dict[str, SumForce]]:
     """Forces on coordinates of tree joints by link, elements between links, and the first by name."""
-    named: dict[str, NamedForce] = {}
+    named: dict[str, SumForce] = {}
     forces: dict[int, tuple[tuple[int, Along], ...]] = {}
-    pairs: list[Pair | LoopForce | SumForce] = []
+    pairs: list[Pair | SumForce] = []
     for index, kind in enumerate(builder.joints):
         if isinstance(kind, Modal):
             forces[index] = tuple(enumerate(kind.springs()))
     for state in mechanism.states:
         forces[link_of[state.name]] = ((0, StateRate(state.name, state.rate, 1.0, builder.uses[state.name].clock)),)
     for f in mechanism.joint_forces:
-        if f.joint in cut:
-            pairs.append(LoopForce(f.name, cut[f.joint], f.coordinate, _told(f, builder), link_of[f.joint]))
-            continue
         link, along = link_of[f.joint], _told(f, builder)
+        force = SumForce(f.name, ((link, f.coordinate, 1.0),), along)
+        if f.joint in cut:
+            pairs.append(force)
+            continue
         forces[link] = (*forces.get(link, ()), (f.coordinate, along))
-        named[f.name] = NamedForce(link, f.coordinate, along, builder.topology.backwards[builder.heads[link]])
+        named[f.name] = force
     for many in mechanism.joint_sums:
         for joint in (j for j, _, _ in many.terms if j in cut):
             raise ModelError(f"joint force {many.name!r}: joint {joint!r} was cut to close a loop; cut another joint "

@@ -23,7 +23,7 @@ from bellcrank.spatial import Force, General, Identity, Matrix3, Rotation, Vecto
 from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.frame_pair import FramePair
 
-__all__ = ["BushingPair", "DragPair", "LoopForce", "Pair", "PointPair", "SumForce", "Surroundings",
+__all__ = ["BushingPair", "DragPair", "Pair", "PointPair", "SumForce", "Surroundings",
            "WrenchPair", "force_and_moment"]
 
 #: ends that are nearer than this [m] meet
@@ -40,26 +40,11 @@ class Surroundings(NamedTuple):
     machine: Any = None  #: what laws of the machine see
 
 
-class LoopForce(NamedTuple):
-    """A force along a coordinate of a joint that closes a loop."""
-
-    name: str
-    closure: int
-    coordinate: int
-    along: Along
-    link: int  #: the joint as a link of the extended tree
-
-    @property
-    def timed(self) -> bool:
-        """Whether the force depends on time."""
-        return self.along.timed
-
-
 class SumForce(NamedTuple):
-    """A force along a sum of coordinates of joints of the tree, each times its factor."""
+    """A force along a coordinate of a joint, or along a sum of some, each times its factor."""
 
     name: str
-    terms: tuple[tuple[int, int, Number], ...]  #: link, coordinate, factor
+    terms: tuple[tuple[int, int, Number], ...]  #: link of the extended tree, coordinate, factor
     along: Along
 
     @property

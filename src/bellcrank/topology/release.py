@@ -13,7 +13,8 @@ from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.turns import apply, by_columns, product
 from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
-from bellcrank.topology.tree import Closure, LinkStep, LoopForce, LoopJoint, Tree
+from bellcrank.topology.pairs import SumForce
+from bellcrank.topology.tree import Closure, LinkStep, LoopJoint, Tree
 
 __all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
 
@@ -34,9 +35,9 @@ def release(tree: Tree, names: Collection[str]) -> Tree:
     kept = [i for i, c in enumerate(tree.closures) if c.name not in names]
     place = {old: new for new, old in enumerate(kept)}
     steps = [LinkStep(s.links, tuple(place[c] for c in s.closures if c in place)) for s in tree.steps]
-    pairs = tuple(LoopForce(p.name, place[p.closure], *p[2:]) if isinstance(p, LoopForce) else p
-                  for p in tree.pairs
-                  if not isinstance(p, LoopForce) or p.closure in place)
+    gone = {tree.joint_links.get(name) for name in names}
+    pairs = tuple(p for p in tree.pairs
+                  if not isinstance(p, SumForce) or gone.isdisjoint(link for link, _, _ in p.terms))
     return replace(tree, closures=tuple(tree.closures[i] for i in kept), pairs=pairs, plan=None,
                    steps=tuple(s for s in steps if s.links or s.closures),
                    loop_joints=tuple(LoopJoint(*own[:3], own.open or own.name in names) for own in tree.loop_joints))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,10 @@ from bellcrank.mechanism.turns import has_parameter
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import General, Matrix3, RigidInertia, Transform, Vector
 from bellcrank.topology.contact_pairs import ContactPair
-from bellcrank.topology.pairs import LoopForce, Pair, SumForce, WrenchPair
+from bellcrank.topology.pairs import Pair, SumForce, WrenchPair
 
-__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopForce", "LoopJoint",
-           "NamedForce", "Relation", "Tree", "laws_between_links", "sees_machine", "wrench_order"]
+__all__ = ["ABOUT_X", "GENERAL", "IDENTITY", "Applied", "Closure", "LinkNumbers", "LinkStep", "LoopJoint",
+           "Relation", "Tree", "laws_between_links", "sees_machine", "wrench_order"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -135,15 +135,6 @@ class LoopJoint(NamedTuple):
         return slice(self.u_start, self.u_start + self.closure.kind.nu)
 
 
-class NamedForce(NamedTuple):
-    """A force along a coordinate of a joint of the tree."""
-
-    link: int
-    coordinate: int
-    along: Along
-    backwards: bool  #: whether the joint was given from the outboard body towards the inboard one
-
-
 class Relation(NamedTuple):
     """A coupler: the sum of what the coordinates add, (link, coordinate, factor or function), equals the offset."""
 
@@ -209,11 +200,11 @@ class Tree:
     actuators: dict[int, tuple[tuple[int, Actuator], ...]] = field(default_factory=dict)
     #: rotor inertias felt at joints, by link: (coordinate, inertia)
     armatures: dict[int, tuple[tuple[int, Number], ...]] = field(default_factory=dict)
-    pairs: tuple[Pair | LoopForce | SumForce, ...] = ()
-    readable: tuple[Pair | LoopForce | SumForce, ...] = ()  #: more of them, which laws can read and which do not act
+    pairs: tuple[Pair | SumForce, ...] = ()
+    readable: tuple[Pair | SumForce, ...] = ()  #: more of them, which laws can read and which do not act
     contacts: tuple[ContactPair, ...] = ()  #: rigid ones: no part of the equations of motion
     #: forces along coordinates of tree joints by name
-    named_forces: dict[str, NamedForce] = field(default_factory=dict)
+    named_forces: dict[str, SumForce] = field(default_factory=dict)
     backwards: frozenset[int] = frozenset()  #: links whose joint was given from the outboard body to the inboard one
     frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
     joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers
@@ -296,6 +287,14 @@ class Tree:
         here = {*self.joint_names[1:], *(c.name for c in self.closures)}
         return (*(name for name in self.joint_order if name in here),
                 *(c.name for c in self.closures if not c.is_joint))
+
+    def loop_joint(self, link: int) -> LoopJoint | None:
+        """The loop joint that is a link of the extended tree; None for links of the tree."""
+        return self.loop_joints[link - self.n - 1] if link > self.n else None
+
+    def along_loops(self, pair: Pair | SumForce) -> TypeGuard[SumForce]:
+        """Whether an element acts along a loop joint."""
+        return isinstance(pair, SumForce) and any(link > self.n for link, _, _ in pair.terms)
 
     @property
     def looped(self) -> bool:
@@ -462,7 +461,7 @@ def unpack_link(kind: int, constants: int, bodies: int, values: list[Number]) ->
     return LinkNumbers(placement, joint, inertia, tuple(Vector(*take(3)) for _ in range(bodies)))
 
 
-def sees_machine(pair: Pair | LoopForce | SumForce) -> bool:
+def sees_machine(pair: Pair | SumForce) -> bool:
     """Whether an element is a law of the whole machine."""
     return isinstance(pair, WrenchPair) or bool(getattr(pair, "bends", ())) or isinstance(
         getattr(pair, "along", None), MachineForce)
@@ -472,7 +471,7 @@ def laws_between_links(tree: Tree) -> Tree:
     """The tree with laws of the machine on joints as forces between links: for loops over links, which see one at a
     time. They stay in `named_forces`."""
     kept: dict[int, tuple[tuple[int, Along], ...]] = {}
-    pairs: list[Pair | LoopForce | SumForce] = list(tree.pairs)
+    pairs: list[Pair | SumForce] = list(tree.pairs)
     for link, several in tree.joint_forces.items():
         plain = tuple((i, along) for i, along in several if not isinstance(along, MachineForce))
         pairs += [SumForce(along.name, ((link, i, 1.0),), along) for i, along in several

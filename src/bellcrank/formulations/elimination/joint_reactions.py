@@ -24,13 +24,13 @@ from bellcrank.formulations.elimination.constraint_loads import (
     smallest_loads,
 )
 from bellcrank.formulations.recursive import joint_wrenches
-from bellcrank.lowering.element_loads import closing_load, unit_wrench
+from bellcrank.lowering.element_loads import joint_load, unit_wrench
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, require_direct
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps, flatten
 from bellcrank.spatial import Force, General, Matrix3, Vector
-from bellcrank.topology.pairs import LoopForce
+from bellcrank.topology.tree import Closure
 
 __all__ = ["joint_reactions", "loaded_wrenches"]
 
@@ -102,26 +102,25 @@ def _of_couplers(machine: LoopedDirect, constraints: Sequence[Statement], multip
 def _at_closures(machine: LoopedDirect, constraints: Sequence[Statement], multipliers: Sequence[Number]) -> list[Force]:
     """What every closure exerts on its second body, with the forces along its own coordinates."""
     out, at = [], 0
-    for index, c in enumerate(machine.tree.closures):
+    for c in machine.tree.closures:
         total = Force.zero()
         for row in range(at, at + c.rows):
             total = total + constraints[row].equation.ends[1][1] * multipliers[row]
         at += c.rows
         arm = Vector(*machine.bind(tuple(c.second_shift)))
-        total = Force(total.moment - arm.cross(total.force), total.force) + _along_closure(machine, index)
+        total = Force(total.moment - arm.cross(total.force), total.force) + _along_closure(machine, c)
         out.append(_in_body_axes(machine, c.second, total))
     return out
 
 
-def _along_closure(machine: LoopedDirect, index: int) -> Force:
-    """What forces along a closing joint's coordinates exert on its second link, about the joint's point there."""
-    total = Force.zero()
-    for force in machine.tree.pairs:
-        if isinstance(force, LoopForce) and force.closure == index:
-            load, _ = closing_load(machine.tree, force, machine.moving.__getitem__, machine.bind, machine.around)
-            axes = machine.moving[machine.tree.closures[index].second].axes
-            total = total + Force(axes.inverse(load.moment), axes.inverse(load.force))
-    return total
+def _along_closure(machine: LoopedDirect, c: Closure) -> Force:
+    """What elements exert along a loop joint's coordinates on its second link, about the joint's point there."""
+    link = machine.tree.joint_links.get(c.name)
+    if link is None:
+        return Force.zero()
+    load = joint_load(machine.tree, link, machine.moving.__getitem__, machine.around)
+    axes = machine.moving[c.second].axes
+    return Force(axes.inverse(load.moment), axes.inverse(load.force))
 
 
 def loaded_wrenches(tree: Sweeps) -> Field:
