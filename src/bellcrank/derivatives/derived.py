@@ -35,11 +35,13 @@ class Quantity:
     special: Callable[[Tracer, Seeds], Slopes] | None = None
     #: the same for one direction after the other
     solved: Callable[[Tracer, Seeds], Solved] | None = None
+    #: whether speeds do not matter though they are inputs
+    still: bool = False
 
     @property
     def motion(self) -> tuple[str, ...]:
-        """What it knows of motion: positions always, and speeds and accelerations if they are inputs."""
-        return tuple(x for x in MOTION if x == "q" or x in self.inputs)
+        """What it knows of motion: positions always, and speeds and accelerations if they matter."""
+        return tuple(x for x in MOTION if x == "q" or (x in self.inputs and not self.still))
 
     def slopes(self, tracer: Tracer, seeds: Seeds) -> Slopes:
         """The entries, and for each of them the derivatives along directions."""
@@ -58,7 +60,7 @@ class Space:
     functions: Mapping[str, Function]
 
     def seeds(self, tracer: Tracer, what: Quantity, rates: Mapping[str, Sequence[Number]] | None = None) -> Seeds:
-        return directions(tracer, self.by, self.functions, self.closed, "udot" in what.inputs, rates)
+        return directions(tracer, self.by, self.functions, self.closed, what.motion, rates)
 
     def widths(self, tree: Tree) -> list[int]:
         return [width(tree, x, self.closed) for x in self.by]

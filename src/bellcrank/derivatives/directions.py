@@ -63,14 +63,15 @@ def ways(plan: LoopPlan, name: str) -> tuple[int, ...]:
     return plan.placed if name == "q" else plan.independent
 
 
-def directions(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], closed: bool, udot: bool,
-               rates: Mapping[str, Sequence[Number]] | None = None) -> Seeds:
+def directions(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Function], closed: bool,
+               levels: Sequence[str], rates: Mapping[str, Sequence[Number]] | None = None) -> Seeds:
     """How inputs change along the directions (label, column); or along the one direction () in which each variable's
-    columns change at given `rates`, which takes less than all of them. `udot`: accelerations are an input."""
+    columns change at given `rates`, which takes less than all of them. `levels`: what matters, of `MOTION`."""
     def column(x: Variable, j: int) -> tuple[Any, Number]:
         return ((x.label, j), 1.0) if rates is None else ((), rates[x.label][j])
 
-    return _Closed(tracer, functions, column, udot).seeds(by) if closed else _Open(tracer, functions, column).seeds(by)
+    space = _Closed(tracer, functions, column, levels) if closed else _Open(tracer, functions, column)
+    return space.seeds(by)
 
 
 class _Open:
@@ -107,9 +108,9 @@ class _Open:
 class _Closed(_Open):
     """Along the closed machine."""
 
-    def __init__(self, tracer: Tracer, functions: Mapping[str, Function], column: Any, udot: bool) -> None:
+    def __init__(self, tracer: Tracer, functions: Mapping[str, Function], column: Any, levels: Sequence[str]) -> None:
         super().__init__(tracer, functions, column)
-        self.udot = udot
+        self.levels = levels
 
     def seeds(self, by: Sequence[Variable]) -> Seeds:
         return {leaf: changes for leaf, changes in self.motion(by)[1].items() if changes}
@@ -129,10 +130,12 @@ class _Closed(_Open):
         for v, row in enumerate(motions if places is self.tracer else self._speeds(places)[1]):  # P of (1)
             _add(moved.setdefault(v, {}), combined(row, rates.get("q", {})))
         self.move(out, {v: row for v, row in moved.items() if row})
+        if "u" not in self.levels:
+            return moved, out
         for v, changes in enumerate(jacobian(speeds, out)):
             self.add(out, ("u", v), changes)
             self.add(out, ("u", v), combined(motions[v], rates.get("u", {})))
-        if self.udot:
+        if "udot" in self.levels:
             self._accelerate(out, motions, rates.get("udot", {}))
         return moved, out
 
@@ -179,7 +182,7 @@ def chart(tracer: Tracer, by: Sequence[Variable], functions: Mapping[str, Functi
           ) -> list[dict[Any, Number]]:
     """How a closed machine moves along the directions of its plan: rates of position, u and u̇ (as `levels` has them),
     one row for every speed. Directions of another plan are found from these."""
-    moved, seeds = _Closed(tracer, functions, lambda x, j: ((x.label, j), 1.0), "udot" in levels).motion(by)
+    moved, seeds = _Closed(tracer, functions, lambda x, j: ((x.label, j), 1.0), levels).motion(by)
     rows = [moved.get(v, {}) for v in range(tracer.tree.nu)]
     for name in levels[1:]:
         rows += [seeds.get(tracer.graph.leaf((name, v)), {}) for v in range(tracer.tree.nu)]

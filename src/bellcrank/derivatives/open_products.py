@@ -45,7 +45,7 @@ def closed_product(function: Function, closing: Function, by: Sequence[str], tre
 
     def made(tracer: Tracer) -> list[Number]:
         values, speeds = tracer(function), tracer(closing)
-        seeds = directions(tracer, space.by, {}, False, False)
+        seeds = directions(tracer, space.by, {}, False, ())
         weights: list[Number] = [tracer.graph.leaf(("weights", i)) for i in range(size)]
         total = combined(adjoints(values, weights, seeds), seeds)
 

@@ -91,6 +91,14 @@ def _energy(functions: Functions, tree: Tree) -> Quantity:
     return Quantity(("q", "u"), 1, entries)
 
 
+def _of_joints(name: str, inputs: tuple[str, ...]) -> Callable[[Functions, Tree], Quantity]:
+    """Coordinates, speeds or accelerations of all joints: what they are, and how they follow from what moves them."""
+    def entries(tracer: Tracer) -> list[Number]:
+        return [tracer.graph.leaf((name, i)) for i in range(tracer.tree.nq if name == "q" else tracer.tree.nu)]
+
+    return lambda functions, tree: Quantity(inputs, tree.nq if name == "q" else tree.nu, entries)
+
+
 def unbalanced(functions: Functions, tree: Tree) -> Quantity:
     """What joint forces and given multipliers of all constraints leave to be done at every speed: f - tau - J^T lambda
     of docs/explain/elimination.md (27), at zero accelerations."""
@@ -115,14 +123,17 @@ def _drives(functions: Functions, tracer: Tracer) -> list[Number]:
 #: functions of a state that are not one kernel as they stand
 _OWN: dict[str, Callable[[Functions, Tree], Quantity]] = {
     "forward_dynamics": _forward, "inverse_dynamics": _inverse, "reactions": _reactions, "energy": _energy,
-    "bias": lambda functions, tree: _less_laws(functions, tree, "bias")}
+    "bias": lambda functions, tree: _less_laws(functions, tree, "bias"),
+    "joint_coordinates": _of_joints("q", ("q",)), "joint_speeds": _of_joints("u", ("q", "u")),
+    "joint_accelerations": _of_joints("udot", ("q", "u", "udot"))}
 
-#: all functions of a state, and the shape of their results: "speeds", "matrix", "reactions", "bodies" or numbers
+#: all functions of a state, and the shape of their results: names of axes, or numbers
 AT_STATE: dict[str, tuple[Any, ...]] = {
     "forward_dynamics": ("speeds",), "inverse_dynamics": ("speeds",), "bias": ("speeds",), "momenta": ("speeds",),
     "mass_matrix": ("speeds", "speeds"), "reactions": ("joints", 6), "kinetic_energy": (), "potential_energy": (),
     "energy": (), "center_of_mass": (3,), "momentum": (6,), "joint_laws": ("speeds",), "pair_wrenches": ("bodies", 6),
-    "stored_energy": ()}
+    "stored_energy": (), "outputs": ("output",), "joint_coordinates": ("coordinates",), "joint_speeds": ("speeds",),
+    "joint_accelerations": ("speeds",)}
 
 
 def quantity(name: str, functions: Functions, tree: Tree) -> Quantity:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from bellcrank.derivatives.directions import MOTION, Variable, ways
 from bellcrank.derivatives.quantities import AT_STATE, plain, quantity
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY
+from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Function
+from bellcrank.lowering.looped import LoopedDirect
+from bellcrank.scalar.graph import LEAF, reachable
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
@@ -94,7 +97,7 @@ def inputs_of(plans: LoopPlans, asked: Question) -> tuple[str, ...]:
     """The inputs of what is differentiated, in the order of a method's arguments."""
     if asked.function in AT_BODY:
         return AT_BODY[asked.function][1]
-    return quantity(asked.function, plans.kernels.functions, plans.tree).inputs
+    return tuple(x for x in _quantity(plans, asked, plans.tree).inputs if x != "t")
 
 
 def arguments_of(plans: LoopPlans, asked: Question, arguments: Sequence[Any]) -> dict[str, Any]:
@@ -179,7 +182,7 @@ def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | N
 
 def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     kernels, functions = plans.kernels, plans.kernels.functions
-    what = quantity(asked.function, functions, tree) if asked.body is None else _of_body(plans, asked)
+    what = _quantity(plans, asked, tree)
     reading = reading_of(plans, asked, tree, tree.plan)
     space = Space(tuple(reading.variables[label] for label in asked.by), asked.closed, functions)
     name = str(asked)
@@ -195,19 +198,39 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     return Answer(function, what, reading, own, chart)
 
 
-def _of_body(plans: LoopPlans, asked: Question) -> Quantity:
-    assert asked.body is not None
-    function = plans.kernels.at_body(asked.function, asked.body)
+def _quantity(plans: LoopPlans, asked: Question, tree: Tree) -> Quantity:
+    """What is differentiated."""
+    if asked.body is not None:
+        return _of_body(plans, asked, asked.body)
+    if asked.function == "outputs":
+        return plans.kernels.kept("outputs", lambda: _outputs(plans))
+    return quantity(asked.function, plans.kernels.functions, tree)
+
+
+def _outputs(plans: LoopPlans) -> Quantity:
+    """The outputs of the mechanism, one after the other."""
+    outputs = plans.model.mechanism.outputs
+    function = Function("outputs", lambda machine: tuple(o.law(cast(LoopedDirect, machine).sight) for o in outputs),
+                        ("q", "u"), "totals", len(outputs), whole=True, linear=True, flexible=True)
+    leaves = reachable(GraphTracer(plans.tree, False)(function))
+    read = {x.args[0][0] for x in leaves if x.op is LEAF}
+    clock = ("t",) if "t" in read and not plans.tree.timed else ()
+    return Quantity(("q", "u", *clock), len(outputs), lambda tracer: tracer(function), still="u" not in read)
+
+
+def _of_body(plans: LoopPlans, asked: Question, body: str) -> Quantity:
+    function = plans.kernels.at_body(asked.function, body)
     if function is None:
-        raise ModelError(f"derivatives of {asked.function}: {plans.kernels.why_not_at(asked.body)}")
+        raise ModelError(f"derivatives of {asked.function}: {plans.kernels.why_not_at(body)}")
     return plain(function, plans.tree)
 
 
 def _shape(plans: LoopPlans, asked: Question, tree: Tree) -> tuple[tuple[int, ...], Axes]:
     """The shape of a value, and names of its entries."""
     names: dict[str, Sequence[Any]] = {
-        "speeds": plans.configuration.speed_names, "bodies": plans.model.body_names,
-        "joints": tree.loaded_names}
+        "speeds": plans.configuration.speed_names, "coordinates": plans.configuration.coordinate_names,
+        "bodies": plans.model.body_names, "joints": tree.loaded_names,
+        "output": [output.name for output in plans.model.mechanism.outputs]}
     axes: list[tuple[str, Sequence[Any]]] = []
     for i, x in enumerate(AT_STATE.get(asked.function) or _BODY_SHAPES.get(asked.function, ())):
         label = x if isinstance(x, str) and not any(x == used for used, _ in axes) else f"axis{i}"

@@ -194,6 +194,8 @@ class Machine(MachineCoordinates):
                     weights: npt.ArrayLike | None = None, closed: bool | None = None) -> Derivatives:
         """Exact derivatives of another method, by name, at the arguments that it takes (a `State` for q and u, too).
 
+        Also of "outputs" (those of `Mechanism.add_output`), "joint_coordinates", "joint_speeds", "joint_accelerations".
+
         `by`: "q" (one column for every speed: along dq = Q(q) u, so that quaternions stay unit quaternions), "u",
         "tau", "udot", "point", "t", "wrenches" (six columns for every body), "parameters" or one of them by name.
         ``d["q"]`` has the shape ``(*batch, *value, columns)``, `d.value` is the value, ``d.dataset()`` names

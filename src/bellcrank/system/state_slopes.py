@@ -166,7 +166,7 @@ def in_directions_shown(plans: LoopPlans, asked: Question, answer: Answer, given
     whole = answer_to(plans, full, run.tree)
     assert whole.chart is not None
     plans.kernels.functions |= {whole.function.name: whole.function, whole.chart.name: whole.chart}
-    here = {x: given[x] for x in answer.what.inputs}
+    here = {x: given[x] for x in answer.what.inputs if x != "t"}
     found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, run)
     chart = plans.kernels.evaluate(whole.chart.name, here, None, t, plans.kernels.planned(plan)).result
     rows = np.broadcast_to(chart, (*found.lead, chart.shape[-1])).reshape(len(found.out), -1)
