@@ -13,7 +13,7 @@ from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.element_trouble import explain_elements
-from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
+from bellcrank.system.evaluator import CompiledEvaluator, Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.forces_along import forced_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
@@ -136,7 +136,8 @@ def run_by_plan(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike],
     """
     own, run = with_elements(plans, given, wrenches, t) if "tau" in given else wrenches, plans.kernels.planned(plan)
     knows = name == "forward_dynamics" and _knows_loop_forces(plans)
-    if knows and run.lacks_loop_joints(plans.kernels.functions[name]) and loop_forces(plans, given["tau"]):
+    if knows and isinstance(run, CompiledEvaluator) and run.lacks_loop_joints(plans.kernels.functions[name]) \
+            and loop_forces(plans, given["tau"]):
         return run_by_plan(plans, forced_dynamics(plans.kernels), given, wrenches, t, plan)
     found = plans.kernels.evaluate(name, given, own, t, run)
     if not found.finite:
