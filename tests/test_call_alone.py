@@ -129,6 +129,24 @@ def test_runs_depend_on_neither_clock_nor_threads(stepper: str, count: int, monk
     assert seen[1:] == seen[:1] * 3
 
 
+@pytest.mark.parametrize("stepper", ["rk4", "dop853", "radau5"])
+def test_pieces_do_not_show_where_events_act(stepper: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs go on from events with nothing that was found out beyond them."""
+    system = bc.compile(bc.load("jansen"))
+    name = system.joint_names[0]
+    state = system.assemble(q={name: 0.1}, u={name: 3.0})
+    kick = bc.Event(lambda t, q, u: bc.math.sin(2.5 * q[name]), "a kick", action=lambda state, system: state._replace(
+        u=0.97 * state.u))
+    seen = []
+    for pace in (1.0, 3.0, 1000.0):
+        monkeypatch.setattr(courses.Course, "adapt", lambda course, *_, pace=pace: setattr(course, "pace", pace))
+        step = {"step": 0.005} if stepper == "rk4" else {}
+        run = system.simulate(state, 2.0, stepper=stepper, output=0.02, events=[kick], **step)
+        seen.append((run.q.values.tobytes(), run.event_time.values.tobytes()))
+        assert len(run.event_time) >= 4
+    assert seen[1:] == seen[:1] * 2
+
+
 def test_plans_are_told_apart_by_what_they_say() -> None:
     """Not by a hash, which may be the same for two."""
     plan = bc.compile(bc.load("four_bar")).plans.general()

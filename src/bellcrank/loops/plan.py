@@ -33,6 +33,8 @@ _FLOOR = 1e-4
 _SMALL = 0.03
 #: what groups alike did is done again if it is no worse than this, relative to the best
 _HABIT = 0.2
+#: scores whose relative difference is smaller are equal
+_TIE = 1e-9
 
 Place = tuple[int, int]
 
@@ -430,5 +432,6 @@ class Pivoting:
 
 
 def _largest(score: Floats) -> Place:
-    i, j = np.unravel_index(int(np.argmax(score)), score.shape)
+    """The first of those that are the largest but for rounding, so that the last bits decide nothing."""
+    i, j = np.unravel_index(int(np.argmax(score >= (1.0 - _TIE) * score.max())), score.shape)
     return int(i), int(j)

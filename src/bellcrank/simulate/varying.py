@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError
+from bellcrank.errors import BellcrankError, SingularError
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.crossing import Crossing, at_rest, weak
 from bellcrank.simulate.equations import Equations
@@ -99,24 +99,34 @@ class VaryingRun:
         return out
 
     def partial(self, y: Floats, t: float, step: float) -> Floats:
-        """One step of a given length from one state."""
+        """One step of a given length from one state, by the plan that served before it or by one made there: it does
+        not depend on how far the run has gone on."""
+        state, inputs = self.states[0], self.equations.inputs(np.zeros(1, dtype=np.int64))
+        for plan in (lambda: state.plan_before(t), lambda: self.equations.plan_at(y[:self.equations.system.nq], t)):
+            with suppress(SingularError):
+                got = self._one_step(plan()).run(y[None], inputs, t - step, step, 1, 1, 1, 2)
+                if got.done[0]:
+                    return np.asarray(got.y[0])
+        crossing = Crossing.of(self.equations, 0)
+        found = crossing.passage(crossing.state(y, t), t, step, 1)
+        if found is None:
+            raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
+        return crossing.packed(found.last, t + step)
+
+    def _one_step(self, plan: Any) -> FixedStepper:
         from bellcrank.simulate.steppers import STEPPERS
 
-        code = self.equations.code(self.states[0].plan, 1)
+        code = self.equations.code(plan, 1)
         if self._single is None or self._single.code is not code:
             self._single = FixedStepper(code, STEPPERS["rk8"])  # higher order than any pair's own step needs
-        stepper = self._single
-        inputs = self.equations.inputs(np.zeros(1, dtype=np.int64))
-        got = stepper.run(y[None], inputs, t - step, step, 1, 1, 1, 2)
-        if not got.done[0]:
-            raise BellcrankError(f"a step from t = {t:.6g} gives numbers that are not finite")
-        return np.asarray(got.y[0])
+        return self._single
 
     def restart(self, t: float, y: Floats) -> None:
-        """Go on from other states at time t."""
+        """Go on from other states at time t, with nothing that was found out later."""
         self.time = t
         for s, row in zip(self.states, y, strict=True):
-            s.begin(row, t, s.stepper.step if s.stepper is not None else None)
+            s.forget_after(t)
+            s.begin(row, t, s.step_to(t))
         self.failures = []
 
 
@@ -126,6 +136,7 @@ class StateRun:
     def __init__(self, run: VaryingRun, index: int, y: Floats, t: float, step: float | None) -> None:
         self.run, self.index = run, index
         self.plan: Any = run.equations.first_plan(y[:run.equations.system.nq], t)
+        self.plans_taken: list[tuple[float, Any]] = [(t, self.plan)]  #: and the times from which on they serve
         self.failure: Failure | None = None
         self._spare: Any = None  #: a plan for places that steps pass over
         self.steps = self.rejected = self.switches = self.crossings = self._gathered = 0
@@ -133,6 +144,27 @@ class StateRun:
         self.stepper: AdaptiveStepper | None = None
         self.path: list[tuple[Floats, Floats]] = []  #: times and states of the last stretch's steps
         self.begin(y, t, step)
+
+    def plan_before(self, t: float) -> Any:
+        """The plan of the steps that led to a time."""
+        return next((plan for when, plan in reversed(self.plans_taken) if when < t), self.plans_taken[0][1])
+
+    def _adopt(self, plan: Any) -> None:
+        self.plan = plan
+        self.plans_taken.append((self.t, plan))
+
+    def forget_after(self, t: float) -> None:
+        """Take the plan that had been taken up to a time."""
+        self.plans_taken = [x for i, x in enumerate(self.plans_taken) if i == 0 or x[0] < t]
+        self.plan = self.plans_taken[-1][1]
+
+    def step_to(self, t: float) -> float | None:
+        """The length of the step that led to a time or beyond, which does not depend on where the stretch ended."""
+        ends = np.concatenate([times for times, _ in self.path]) if self.path else np.zeros(0)
+        later = int(np.searchsorted(ends, t))
+        if 0 < later < len(ends):
+            return float(ends[later] - ends[later - 1])
+        return self.stepper.step if self.stepper is not None else None
 
     def begin(self, y: Floats, t: float, step: float | None) -> None:
         self.y, self.t, self.h = y.copy(), t, step
@@ -266,7 +298,8 @@ class StateRun:
             return True
         if plan is None or plan.key == self.plan.key:
             return True
-        self.plan, self.stepper = plan, None
+        self._adopt(plan)
+        self.stepper = None
         self.switches += 1
         return False
 
@@ -301,7 +334,7 @@ class StateRun:
         self.steps, self.crossings = self.steps + 1, self.crossings + 1
         self.path.append((np.array([last]), self.y[None]))
         with suppress(BellcrankError):
-            self.plan = equations.plan_at(self.y[:equations.system.nq], last)
+            self._adopt(equations.plan_at(self.y[:equations.system.nq], last))
         return np.stack(rows) if rows else np.zeros((0, len(self.y)))
 
     def _fail(self, reason: str) -> None:

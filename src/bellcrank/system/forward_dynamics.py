@@ -80,8 +80,10 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
 
 def _knows_loop_forces(plans: LoopPlans) -> bool:
     """Whether compiled code takes forces along loop joints: that of small machines; see `run_by_plan`."""
-    return bool(plans.tree.loop_joints) and plans.kernels.direct and not plans.model.dense_loops \
-        and plans.kernels.backend != "numpy" and not plans.kernels.springs_outside
+    kernels = plans.kernels
+    return bool(plans.tree.loop_joints) and kernels.direct and not plans.model.dense_loops \
+        and kernels.backend != "numpy" and not kernels.springs_outside \
+        and not kernels.functions["forward_dynamics"].bases
 
 
 def hamilton(plans: LoopPlans, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
