@@ -301,14 +301,14 @@ def _about_origin(axes: General, moment: Vector, force: Vector, at: Vector) -> F
     return Force(axes.inverse(moment) + at.cross(local), local)
 
 
-def known_motion(link: Link, omega: Vector) -> tuple[Vector, Motion]:
+def known_motion(link: Link, omega: Vector, turned: Vector | None = None) -> tuple[Vector, Motion]:
     """A link's angular velocity, and the part of its acceleration that follows from speeds alone if its parent turns
-    at `omega` (in the parent's axes) and does not accelerate."""
+    at `omega` (in the parent's axes) and does not accelerate. `turned` is `omega` in the link's axes, if known."""
     bias = Motion.zero()
     for t in link.transforms:
         moved = t.acceleration(bias)
         bias = Motion(moved.angular, moved.linear + t.rotation.inverse(omega.centripetal(t.translation)))
         omega = t.rotation.inverse(omega)
-    rate = link.rate
+    rate, omega = link.rate, omega if turned is None else turned
     bias = bias + link.drift + Motion(omega.cross(rate.angular), omega.cross(rate.linear) * 2.0)
     return omega + rate.angular, bias

@@ -103,13 +103,13 @@ class LoopJointView:
         """(3) from angular velocities and accelerations of both links, as seen from whatever link."""
         if self.open:
             return self._still()
-        omega, own = first
+        (omega, own), (turning, other) = first, second
         for t in self.joint.transforms:
             own = t.acceleration(own)
-        own = own + known_motion(self.joint, omega)[1]
-        omega, other = second
+        turned = self.frame.rotation.inverse(turning) - self.joint.rate.angular  # the parent's, by the speeds
+        own = own + known_motion(self.joint, omega, turned)[1]
         other = self.frame.acceleration(other)
-        pull = self.frame.rotation.inverse(omega.centripetal(self.frame.translation))
+        pull = self.frame.rotation.inverse(turning.centripetal(self.frame.translation))
         found = self._shares(Motion(other.angular, other.linear + pull) - own)
         if self.forced:
             return found

@@ -249,10 +249,10 @@ class CompiledEvaluator:
         return NumpyEvaluator(self.tree).run(function, wrenches, arrays, n)
 
     def most_for_one_thread(self, function: Function) -> int:
-        """States up to which threads are not worth their while: some 100 operations for every speed or result, less for
-        those of matrices, which are many; derivatives take 30 for each."""
-        size = function.size(self.tree)
-        return THREAD_WORK // max(30 * size if function.made else 100 * min(size, self.tree.nu) + 4 * size, 1)
+        """States up to which threads are not worth their while: some 100 operations for every speed of a link or
+        result, less for those of matrices, which are many; derivatives take 30 for each."""
+        size, speeds = function.size(self.tree), self.tree.nu - int(self.tree.loop_speeds().sum())
+        return THREAD_WORK // max(30 * size if function.made else 100 * min(size, speeds) + 4 * size, 1)
 
     def _parts(self, n: int, kernel: BatchKernel, alone: int) -> list[tuple[int, int]]:
         """Stretches of the batch, one per thread, each a whole number of blocks."""

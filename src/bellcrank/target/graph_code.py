@@ -51,11 +51,13 @@ def unrolled(b: Builder, outputs: Sequence[Any], inputs: Mapping[str, int], piec
 
     def body(states: LaneStates) -> Real | None:
         nodes = order_of(outputs)
-        pairs = [(name, i) for name, size in inputs.items() for i in range(size)]
-        if not states.checked:
+        if states.checked:
+            loaded = {(name, i): x for name, size in inputs.items()
+                      for i, x in enumerate(b.row_entries(states.inputs[name], size))}
+        else:
             used = {node.args[0] for node in nodes if node.op is LEAF}
-            pairs = [pair for pair in pairs if pair in used]
-        loaded = {(name, i): states.inputs[name][i] for name, i in pairs}
+            loaded = {(name, i): states.inputs[name][i] for name, size in inputs.items() for i in range(size)
+                      if (name, i) in used}
         check = finite_sum(b, loaded.values(), b.constant(0.0)) if states.checked else None
         target = states.target(len(outputs))
         through = states.spread and scratch(len(outputs), b.width)
@@ -78,8 +80,10 @@ def _in_one(b: Builder, outputs: Sequence[Any], nodes: Sequence[Scalar], loaded:
     done = stores(b, outputs, place) if len(outputs) >= _MANY else NOTHING
     compute(b, nodes, value, lambda key: loaded[key].operand, done)
     results = [value_of(b, out, value) for out in outputs]
+    if not done:
+        b.put_row_entries(place, [x.operand for x in results])
     for i, (out, result) in enumerate(zip(outputs, results, strict=True)):
-        if out not in done:
+        if done and out not in done:
             place[i] = result
     return None if check is None else finite_sum(b, results, check)
 

@@ -274,6 +274,15 @@ class Builder(Operands):
     def rows(self, name: str, starts: Sequence[Int]) -> Memory:
         """Reals of which those of each lane begin at an entry of their own."""
 
+    def row_entries(self, source: Memory, size: int) -> list[Real]:
+        """The first entries of `rows`."""
+        return [source[i] for i in range(size)]
+
+    def put_row_entries(self, target: Memory, values: Sequence[str]) -> None:
+        """Set the first entries of `rows`."""
+        for i, value in enumerate(values):
+            target[i] = Real(self, value)
+
     @abstractmethod
     def unpack(self, source: Memory, target: Memory, size: int) -> None:
         """Copy so many values, at least `width`, from memory whose lanes lie side by side to `rows`."""

@@ -45,9 +45,35 @@ class LlvmPrinter(Instructions):
         """By squares of as many values as there are lanes, the last one overlapping the one before it."""
         with self._counting("0", self.width, "slt", str(size)) as step:
             first = self.int_least(step, str(size - self.width))
-            rows = [source[Int(self, first) + k].operand for k in range(self.width)]
-            for pointer, row in zip(target.place, self._turned(rows), strict=True):
-                self.put(f"store {self.type} {row}, ptr {self.offset(pointer, first)}, align 8")
+            self._put_square(target, first, [source[Int(self, first) + k].operand for k in range(self.width)])
+
+    def row_entries(self, source: Memory, size: int) -> list[Real]:
+        """By squares, as `unpack`."""
+        if not self._in_squares(source, size):
+            return super().row_entries(source, size)
+        values: list[Real] = []
+        for start in range(0, size, self.width):
+            first = min(start, size - self.width)
+            rows = [self.do(f"load {self.type}, ptr {self.offset(pointer, str(first))}, align 8")
+                    for pointer in source.place]
+            values += [Real(self, x) for x in self._turned(rows)[start - first:]]
+        return values
+
+    def put_row_entries(self, target: Memory, values: Sequence[str]) -> None:
+        """By squares, as `unpack`."""
+        if not self._in_squares(target, len(values)):
+            super().put_row_entries(target, values)
+            return
+        for start in range(0, len(values), self.width):
+            first = min(start, len(values) - self.width)
+            self._put_square(target, str(first), list(values[first:first + self.width]))
+
+    def _in_squares(self, rows: Memory, size: int) -> bool:
+        return len(rows.place) == self.width > 1 and size >= self.width
+
+    def _put_square(self, target: Memory, first: str, values: list[str]) -> None:
+        for pointer, row in zip(target.place, self._turned(values), strict=True):
+            self.put(f"store {self.type} {row}, ptr {self.offset(pointer, first)}, align 8")
 
     def _turned(self, rows: list[str]) -> list[str]:
         """The transpose of a square: blocks off the diagonal change places, of half the size, a quarter, and so on."""
