@@ -108,6 +108,7 @@ def test_stabilised_conditions(name: str) -> None:
     machine = bc.load(name)
     systems = [bc.compile(machine, method, baumgarte=(3.0, 5.0)) for method in ("elimination", "reduction")]
     q, u, tau = looped.states(systems[0], 5)
+    tau[..., systems[0].model.tree.loop_speeds()] = 0.0  # whose direction is not determined where loops are open
     rng = np.random.default_rng(6)
     q, u = systems[0].integrate(q, 1e-4 * rng.normal(size=u.shape)), u + 1e-4 * rng.normal(size=u.shape)
     expected, found = (s.forward_dynamics(q, u, tau) for s in systems)

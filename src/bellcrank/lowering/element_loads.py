@@ -93,14 +93,17 @@ def element_loads(tree: Tree, pair: Pair | SumForce, moving: Motions, bind: Bind
                   ) -> tuple[tuple[int, Force], ...]:
     """Links, and what an element exerts on each about its origin."""
     if isinstance(pair, SumForce):
-        return tuple(_sum_loads(tree, bind(pair), moving, around))
+        return tuple(_sum_loads(tree, pair, moving, bind, around))
     wrenches = bind(pair).wrenches(moving(pair.first), moving(pair.second), around)
     return tuple(zip((pair.first, pair.second), wrenches, strict=True))
 
 
-def _sum_loads(tree: Tree, force: SumForce, moving: Motions, around: Surroundings) -> Iterator[tuple[int, Force]]:
+def _sum_loads(tree: Tree, force: SumForce, moving: Motions, bind: Bind, around: Surroundings
+               ) -> Iterator[tuple[int, Force]]:
     """Opposite wrenches on both links of each joint."""
-    amount = force.along.at(around.time).seen(around.machine).force(*around.machine.total(force))
+    reach = around.machine.total(force)
+    force = bind(force)
+    amount = force.along.at(around.time).seen(around.machine).force(*reach)
     for link, i, factor in force.terms:
         second, arm, unit = unit_force(tree, link, i, moving, around)
         load, first = unit * (amount * factor), int(tree.extended.parent[link])
@@ -116,8 +119,10 @@ def joint_load(tree: Tree, link: int, moving: Motions, around: Surroundings,
     origin of its frame there."""
     total = Force.zero()
     for force in tree.pairs if pairs is None else pairs:
-        for _, i, factor in () if not isinstance(force, SumForce) else [x for x in force.terms if x[0] == link]:
-            force = around.machine.bind(force)
-            amount = force.along.at(around.time).seen(around.machine).force(*around.machine.total(force))
+        if not isinstance(force, SumForce) or all(at != link for at, _, _ in force.terms):
+            continue
+        own = around.machine.bind(force)
+        amount = own.along.at(around.time).seen(around.machine).force(*around.machine.total(force))
+        for _, i, factor in (x for x in own.terms if x[0] == link):
             total = total + unit_force(tree, link, i, moving, around).wrench * (amount * factor)
     return total

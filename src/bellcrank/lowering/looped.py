@@ -160,8 +160,9 @@ class LoopedDirect(Direct):
 
     def _pull(self, force: SumForce) -> None:
         """A force along a sum of joint coordinates: equal and opposite wrenches on both links of each joint."""
+        reach = self.sight.total(force)
         force = self.bind(force)
-        amount = force.along.at(self.world.time).seen(self.sight).force(*self.sight.total(force))
+        amount = force.along.at(self.world.time).seen(self.sight).force(*reach)
         for link, i, factor in force.terms:
             own = self.tree.loop_joint(link)
             if own is not None:

@@ -72,7 +72,8 @@ def _wrenches(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, Floats], 
         acting = tuple(SumForce(own.name, ((link, k, 1.0),), KnownForce(amount))
                        for k, amount in enumerate(np.moveaxis(forces[own.name], -1, 0)))
         for force in acting:
-            found += [(end, stacked(load), joint.child if end == own.closure.second else joint.parent)
-                      for end, load in element_loads(tree, force, sight.moving, sight.bind, sight.around)]
+            loads = element_loads(tree, force, sight.moving, sight.bind, sight.around)  # the child's first
+            found += [(end, stacked(load), body) for (end, load), body in zip(loads, (joint.child, joint.parent),
+                                                                              strict=False)]
         closing[own.name] = stacked(joint_load(tree, link, sight.moving, sight.around, acting))
     return on_bodies(plans, found, plans.loops.poses(place, t)[0], place.shape[:-1]), closing
