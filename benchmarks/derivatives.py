@@ -178,7 +178,7 @@ def large(name: str) -> None:
     rng = np.random.default_rng(5)
     if system.loops:
         near = system.integrate(system.assemble().q, 0.02 * rng.normal(size=system.nu))
-        q, u = system.project(near, rng.normal(size=system.nu))[:2]
+        q, u = system.project(near, rng.normal(size=system.nu))
     else:
         q, u = system.random_state(rng)
     tau, weights, by = rng.normal(size=system.nu), rng.normal(size=system.nu), ("q", "u", "tau")

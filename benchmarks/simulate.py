@@ -38,7 +38,7 @@ from timing import interleaved, time_text
 from trees import mujoco_urdf, robots_folder, welded
 
 import bellcrank as bc
-from bellcrank.loops.closer import State
+from bellcrank.system.state import State
 
 RK4 = "Bellcrank rk4"
 STEPPERS = ("rk4", "rk8", "semi_implicit", "dop853")

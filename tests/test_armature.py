@@ -308,7 +308,7 @@ def test_prescribed_joints_in_loops(method: str) -> None:
         machine.add_armature(name, name, 0.3 + 0.2 * i)
     system, t = bc.compile(machine, method, "numpy"), 0.3
     assert system.joint_names == bare.joint_names
-    q, u, _ = bare.assemble(q=bare.assemble(guess=neutral, t=t).q, u=np.ones(bare.nu), t=t)
+    q, u = bare.assemble(q=bare.assemble(guess=neutral, t=t).q, u=np.ones(bare.nu), t=t)
     tau = np.linspace(1.0, 2.0, bare.nu)
     udot = system.forward_dynamics(q, u, tau, t=t)
     taken = diagonal(system) * udot

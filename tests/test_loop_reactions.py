@@ -158,7 +158,7 @@ def test_enforcing_forces_whatever_is_cut(cut: str) -> None:
 
     system, other = crank(cut), crank("tip" if cut == "leg2.1" else "leg2.1")
     assert cut in system.model.tree.cut_names and cut not in other.model.tree.cut_names
-    q, u, _ = other.assemble(t=0.3, u=np.ones(other.nu))
+    q, u = other.assemble(t=0.3, u=np.ones(other.nu))
     tau = np.arange(1.0, 6.0)
     udot = other.forward_dynamics(q, u, tau, t=0.3)
     np.testing.assert_allclose(system.forward_dynamics(q, u, tau, t=0.3), udot, rtol=1e-10)
@@ -235,7 +235,7 @@ def test_virtual_motions_and_the_general_method_agree(name: str, monkeypatch: py
 
 def test_inverse_dynamics_of_one_state_checks_the_motion() -> None:
     system = bc.compile(bc.load("four_bar"))
-    q, u, _ = system.assemble(q={"A": 0.5}, u={"A": 1.0})
+    q, u = system.assemble(q={"A": 0.5}, u={"A": 1.0})
     udot = system.forward_dynamics(q, u)
     for bad, said in (((q + 1e-3, u, udot), "positions open"), ((q, u + 1e-3, udot), "speeds open"),
                       ((q, u, udot + 1e-2), "accelerations open")):

@@ -297,7 +297,7 @@ ARRAYS: dict[str, Callable[[bc.System, Any, Any], Any]] = {
 def test_arrays_are_not_given_by_name(name: str) -> None:
     """Of a closed machine a few names do not make a state: the error says what does."""
     for system in (linkage(), arm()):
-        q, _, _ = state = system.assemble()
+        q, _ = state = system.assemble()
         key = system.joint_names[0]
         for given, said in (
                 (({key: 0.5}, {key: 0.0}), r"^q: dict .* coordinate_names\. assemble\(q=.*state\.q and state\.u"),
@@ -315,7 +315,7 @@ def test_places_are_arrays_too() -> None:
                 with pytest.raises(bc.StateError, match=said):
                     call(system, bad)
     with pytest.raises(bc.StateError, match=r"^udot: dict .*consistent_acceleration\(q, u"):
-        linkage().inverse_dynamics(*linkage().assemble()[:2], {"A": 1.0})
+        linkage().inverse_dynamics(*linkage().assemble(), {"A": 1.0})
 
 
 def test_one_position_of_a_floating_base_is_held() -> None:

@@ -11,7 +11,7 @@ import bellcrank as bc
 PARTS = ("model", "kernels", "plans")
 NAMES = ("nq", "nu", "dof", "joint_names", "body_names", "coordinate_names", "speed_names", "independent_speeds",
          "loops", "parameters")
-CONFIGURATIONS = ("neutral", "random_state", "integrate", "difference", "normalize")
+CONFIGURATIONS = ("neutral", "state", "random_state", "integrate", "difference", "normalize")
 DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix", "bias", "momenta", "hamilton",
             "reactions", "reduced", "derivatives", "regressor", "element_forces")
 KINEMATICS = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "center_of_mass", "momentum")
@@ -22,7 +22,7 @@ REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "at
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
-MOST = 52
+MOST = 53
 #: analyses that do not take a system first
 FIRST = {"check_joint": "joint", "compare": "mechanism", "gradient": "objective"}
 

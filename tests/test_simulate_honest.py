@@ -230,7 +230,7 @@ def test_events_are_not_drift() -> None:
     """What impacts take is accounted for, and what comes after is compared with what they left."""
     result, told = quiet(ball(), ([1.0], [0.0]), 3.0, events=bc.joint_limit("slide", 0.0, restitution=0.7))
     assert result.attrs["energy_lost_in_events"] > 5.0 and not told and result.attrs["energy_drift"] < 1e-9
-    kick = bc.Event(lambda t, q, u: t - 0.5, "kick", action=lambda state, machine: state._replace(u=state.u + 3.0))
+    kick = bc.Event(lambda t, q, u: t - 0.5, "kick", action=lambda state, machine: state.replace(u=state.u + 3.0))
     result, told = quiet(ball(), ([1.0], [0.0]), 1.0, events=[kick])
     assert not told and result.attrs["energy_drift"] < 1e-9
 

@@ -35,7 +35,7 @@ _PLACES = {
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
                     "mechanism.geometry.solids"), "HeightField": "mechanism.geometry.height_field",
     "Mesh": "mechanism.geometry.triangle_mesh",
-    "State": "loops.closer", "Table": "mechanism.table",
+    "State": "system.state", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
     **dict.fromkeys(("Sampled", "Traced"), "simulate.control"), "SimulationWarning": "simulate.run",
     **dict.fromkeys(("Rollout", "rollout"), "simulate.rollout"),
@@ -87,7 +87,6 @@ if TYPE_CHECKING:
     from bellcrank.io.export.sympy_expressions import to_sympy
     from bellcrank.io.export.torch_function import to_torch
     from bellcrank.io.load import load, read, save
-    from bellcrank.loops.closer import State
     from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
     from bellcrank.mechanism.flexible.beam_elements import BeamSection
     from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
@@ -123,6 +122,7 @@ if TYPE_CHECKING:
     from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
     from bellcrank.studies.sweeping import sweep
     from bellcrank.studies.zarr_store import open_sweep
+    from bellcrank.system.state import State
     from bellcrank.view.animating import animate
     from bellcrank.view.showing import show
 

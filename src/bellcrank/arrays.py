@@ -111,7 +111,7 @@ def flat(name: str, value: npt.ArrayLike, size: int, what: str) -> Floats:
 
 def _instead(name: str, value: object) -> str:
     """What to give in place of a mapping or a state."""
-    if isinstance(value, tuple) and hasattr(value, "q") and hasattr(value, "u"):
+    if hasattr(value, "q") and hasattr(value, "u"):
         return ": it holds q, u and t; give state.q, and state.u and t=state.t where they are asked for"
     if not isinstance(value, Mapping):
         return ""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.arrays import Floats, how_many, one_time, random_source
-from bellcrank.loops.closer import State, Target
+from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import one_machine, same_position, with_laws, without_turns
 from bellcrank.system.held_values import Values, begin
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -47,4 +48,4 @@ def branches(system: System, q: State | Values = None, *, tries: int = 60, guess
             found.append(position)
     found.sort(key=lambda x: float(np.linalg.norm(
         without_turns(plans, plans.configuration.difference(start, x)) / usual)))
-    return [State(*with_laws(plans, x, np.zeros(nu), t), float(t)) for x in found]
+    return [plans.configuration.state(*with_laws(plans, x, np.zeros(nu), t), t) for x in found]

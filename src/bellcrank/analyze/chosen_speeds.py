@@ -35,10 +35,10 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_finite, check_time, flat
 from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.control import Traced
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -104,7 +104,7 @@ class ChosenSpeeds:
 
     def state(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: float = START) -> State:
         """The system's own `State`, for its methods; loops are as closed as q and u are."""
-        return State(flat("q", q, self.system.nq, "the coordinates"), self.own(q, u, t=t), t)
+        return self.system.state(q, self.own(q, u, t=t), t=t)
 
     # -- dynamics -------------------------------------------------------------------------------
     def forward_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, forces: npt.ArrayLike | None = None, *,

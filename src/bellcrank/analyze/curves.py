@@ -15,9 +15,9 @@ from bellcrank.analyze.joints_with_links import guess_with_links, with_links
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
 from bellcrank.errors import BranchWarning, ModelError, StateError, outside
-from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import same_position
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

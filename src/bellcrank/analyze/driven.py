@@ -14,7 +14,6 @@ from bellcrank.analyze.joints_with_links import guess_with_links, with_links
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, with_laws
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.loops.nearest import Held
 from bellcrank.loops.tolerances import SAME
 from bellcrank.mechanism.motion import Prescribed
@@ -24,6 +23,7 @@ from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch
 from bellcrank.system.force_elements import with_values
 from bellcrank.system.held_values import closing_near, near
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

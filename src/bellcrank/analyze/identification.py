@@ -100,7 +100,7 @@ def base_parameters(system: System, samples: int = 40, seed: int = 0) -> BasePar
 
 def _motions(system: System, rng: np.random.Generator, samples: int) -> tuple[Floats, Floats]:
     tree = system.model.tree
-    q, u = system.random_state(rng, samples)
+    q, u = system.model.configuration.random_state(rng, samples)
     u = u * tree.speed_sizes
     if not tree.looped:
         return q * tree.coordinate_sizes, u

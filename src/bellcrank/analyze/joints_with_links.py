@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.compiled.compile import compile as compiled
-from bellcrank.loops.closer import State
 from bellcrank.system.arrangements import arrangement_of
 from bellcrank.system.held_values import near
 from bellcrank.system.kernels import Kernels
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -55,7 +55,7 @@ def guess_with_links(system: System, guess: Any, t: float, what: str) -> State:
     for own in system.model.tree.loop_joints:
         if own.name not in named:
             q[..., own.q] = found.q[..., own.q]
-    return State(q, guess.u if isinstance(guess, State) else found.u, t)
+    return found.replace(q, guess.u if isinstance(guess, State) else None)
 
 
 def _made(system: System, closing: Sequence[str], joints: Sequence[str]) -> System:

@@ -34,8 +34,8 @@ from bellcrank.analyze.model_ports import Flow, ModelInputs, ModelOutputs, Outpu
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats, flat
 from bellcrank.errors import ModelError, NotYetError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
+from bellcrank.system.state import State
 from bellcrank.system.state_slopes import forward_slopes_at
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class LinearModel:
         if left[0] > CLOSED:
             raise StateError("nearby: the loops do not close there; take a smaller x")
         speeds = self.chart.speeds(q[0], self.state.u[list(self.chart.independent)] + given[p:])
-        return State(q[0], speeds, self.state.t)
+        return self.state.replace(q[0], speeds)
 
     def to_control(self) -> Any:
         """The model as a named ``control.StateSpace``; needs the package `control`."""

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_finite, flat, one_time
 from bellcrank.errors import ModelError, SingularError, StateError
-from bellcrank.loops.closer import State, Target, project, times
+from bellcrank.loops.closer import Target, project, times
 from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system import assembly
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian, loop_rows
+from bellcrank.system.state import State, parts_of
 from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
@@ -342,19 +343,19 @@ def force_arrays(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLik
 def closed_states(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: npt.ArrayLike | None, what: str
                   ) -> npt.NDArray[np.object_]:
     """Closed states (see `closed_state`), with the batch axes of the given one, as an array of objects."""
-    q = state[0] if isinstance(state, tuple) and len(state) > 1 else None
+    q, u, own = parts_of(state, system.model.configuration.state_names, what)
     lead = np.shape(q)[:-1] if getattr(q, "ndim", 1) != 1 else ()
     each = np.empty(lead, dtype=object)
     if not lead:
         each[()] = closed_state(system, state, None if t is None else one_time(t), what)
         return each
-    when = t if t is not None else state[2] if len(state) > 2 else 0.0
+    when = own if t is None else t
     try:
-        places, speeds = (np.broadcast_to(np.asarray(x, dtype=float), (*lead, np.shape(x)[-1])) for x in state[:2])
+        places, speeds = (np.broadcast_to(np.asarray(x, dtype=float), (*lead, np.shape(x)[-1])) for x in (q, u))
         times = np.broadcast_to(np.asarray(when, dtype=float), lead)
     except (TypeError, ValueError, IndexError):
         raise StateError(f"{what}: q, u and t of a batch need shapes (..., {system.nq}), (..., {system.nu}) and (...), "
-                         f"got {', '.join(str(np.shape(x)) for x in state[:2])} and {np.shape(when)}") from None
+                         f"got {', '.join(str(np.shape(x)) for x in (q, u))} and {np.shape(when)}") from None
     for index in np.ndindex(*lead):
         each[index] = closed_state(system, (places[index], speeds[index]), float(times[index]), what)
     return each
@@ -363,16 +364,13 @@ def closed_states(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayL
 def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: float | None, what: str
                  ) -> State:
     """One state, checked: right sizes, finite, loops closed. `t` overrides the state's own time."""
-    try:
-        q, u = state[0], state[1]
-    except (TypeError, IndexError, KeyError):
-        raise StateError(f"{what}: needs a State or (q, u), got {type(state).__name__}") from None
+    q, u, own = parts_of(state, system.model.configuration.state_names, what)
     position, speed = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")
     if position.ndim != 1 or speed.ndim != 1:
         raise StateError(f"{what}: one state at a time; q has shape {position.shape}")
     check_finite(what, "q", position, system.coordinate_names)
     check_finite(what, "u", speed, system.speed_names)
-    when = one_time(t if t is not None else state[2] if len(state) > 2 else 0.0)
+    when = one_time(own if t is None else t)
     if system.model.tree.looped:
         gap, rate = system.loop_error(position, t=when), system.loop_rate_error(position, speed, t=when)
         share, drift = (float(np.abs(system.plans.loops.shares(x)).max(initial=0.0)) for x in (gap, rate))
@@ -380,7 +378,7 @@ def closed_state(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLi
         if share > 0.1 * OPEN or drift > OPEN * (1.0 + fast):
             raise StateError(f"{what}: the loops of {system.model.name!r} are open by {np.abs(gap).max():.3g} (rate "
                              f"{np.abs(rate).max():.3g}); use assemble() or project()")
-    return State(*with_laws(system, system.normalize(position), speed.copy(), when), when)
+    return system.model.configuration.state(*with_laws(system, system.normalize(position), speed.copy(), when), when)
 
 
 def driven_entries(system: System, keys: Iterable[str], what: str) -> list[int]:

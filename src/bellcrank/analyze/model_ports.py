@@ -14,9 +14,9 @@ from bellcrank.analyze.differences import derivative
 from bellcrank.analyze.minimal import Chart, driven_entries, speed_labels
 from bellcrank.arrays import Floats, wrench_array
 from bellcrank.errors import ModelError, SingularError
-from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.loop_errors import loop_drive
+from bellcrank.system.state import State
 from bellcrank.system.state_slopes import Slopes
 
 if TYPE_CHECKING:
@@ -162,16 +162,17 @@ class ModelOutputs:
     """Outputs: entries of q, u and udot by name, or functions of a state."""
 
     def __init__(self, labels: tuple[str, ...], picks: tuple[npt.NDArray[np.int64], ...], order: list[int],
-                 functions: tuple[tuple[str, Callable[[State], Any]], ...]) -> None:
-        self.labels, self.picks, self.order, self.functions = labels, picks, order, functions
+                 functions: tuple[tuple[str, Callable[[State], Any]], ...], state: Callable[..., State] = State
+                 ) -> None:
+        self.labels, self.picks, self.order, self.functions, self.state = labels, picks, order, functions, state
 
     @classmethod
     def read(cls, system: System, outputs: Outputs) -> ModelOutputs:
         none = (np.zeros(0, dtype=np.int64),) * 3
         if callable(outputs):
-            return cls((), none, [], (("y", outputs),))
+            return cls((), none, [], (("y", outputs),), system.model.configuration.state)
         if isinstance(outputs, Mapping):
-            return cls((), none, [], tuple(outputs.items()))
+            return cls((), none, [], tuple(outputs.items()), system.model.configuration.state)
         if isinstance(outputs, str):
             raise ModelError(f"linearize: outputs is a list of names; write [{outputs!r}]")
         known: dict[str, tuple[int, int]] = {}
@@ -228,7 +229,7 @@ class ModelOutputs:
 
     def __call__(self, q: Floats, u: Floats, udot: Floats, t: float) -> Floats:
         if self.functions:
-            rows = [np.concatenate([_row(f, State(a, b, t)) for _, f in self.functions])
+            rows = [np.concatenate([_row(f, self.state(a, b, t)) for _, f in self.functions])
                     for a, b in zip(q, u, strict=True)]
             return np.array(rows)
         parts = [x[:, pick] for x, pick in zip((q, u, udot), self.picks, strict=True)]

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from bellcrank.analyze.minimal import closed_state
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.scalar.derivative import adjoints
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Scalar
@@ -20,6 +19,7 @@ from bellcrank.simulate.events import Event
 from bellcrank.simulate.run import recorded
 from bellcrank.simulate.sensitivity import check_differentiable, swept_back
 from bellcrank.simulate.setup import Setup
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

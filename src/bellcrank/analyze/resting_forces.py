@@ -10,9 +10,9 @@ import numpy as np
 from bellcrank.analyze.minimal import Chart, speed_labels, with_laws
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.loop_errors import loop_acceleration_error
+from bellcrank.system.state import State
 from bellcrank.system.state_slopes import unbalanced_rates
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class RestingForces:
                 names += [c.name for c in system.model.tree.closures if c.timed]
                 raise StateError(f"equilibrium: prescribed motions ({', '.join(names)}) move the loops at "
                                  f"t = {self.t:g}; choose a time at which they rest")
-        return State(*with_laws(system, q, u, self.t), self.t)
+        return system.model.configuration.state(*with_laws(system, q, u, self.t), self.t)
 
     def failure(self, chart: Chart, g: Floats, why: str) -> StateError:
         labels = speed_labels(self.system)

@@ -24,10 +24,10 @@ from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.analyze.steady_states import SteadyStates
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
 from bellcrank.errors import AssemblyError, BellcrankWarning, SingularError, StateError, outside
-from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.system.held_values import batch_axes, near, one_of
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
@@ -89,8 +89,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     each = [_resting(system, one_of(system.plans, guess, lead, index), hold, _at(forces, lead, 1, index),
                      None if loads is None else _at(loads, lead, 2, index), t, stable, iterations)
             for index in np.ndindex(*lead)]
-    return State(np.reshape([s.q for s in each], (*lead, system.nq)),
-                 np.reshape([s.u for s in each], (*lead, system.nu)), t)
+    return system.model.configuration.state(np.reshape([s.q for s in each], (*lead, system.nq)),
+                                            np.reshape([s.u for s in each], (*lead, system.nu)), t)
 
 
 def _resting(system: System, guess: Any, hold: Mapping[str, float | Sequence[float]] | Sequence[str], forces: Floats,

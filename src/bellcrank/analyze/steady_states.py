@@ -19,10 +19,10 @@ from bellcrank.analyze.linear_models import eigen, linear_model
 from bellcrank.analyze.minimal import state_entries
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.mechanism.forces.cylinder import PressureRate
 from bellcrank.system.assembly import initial_speeds
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.analyze.minimal import Chart

@@ -15,7 +15,7 @@ from bellcrank.analyze.minimal import closed_states, driven_entries, force_array
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
 from bellcrank.errors import StateError
-from bellcrank.loops.closer import State
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from bellcrank.arrays import Floats
     from bellcrank.compiled.system import System
     from bellcrank.io.report import ReadReport
-    from bellcrank.loops.closer import State
     from bellcrank.mechanism.mechanism import Mechanism
+    from bellcrank.system.state import State
 
 __all__ = ["ReadModel", "Settings", "assemble", "check_method", "keyframe_of", "read_model", "settings_of", "warn_of",
            "with_settings"]

@@ -27,8 +27,8 @@ from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
-    from bellcrank.loops.closer import State
     from bellcrank.simulate.result import Result
+    from bellcrank.system.state import State
 
 __all__ = ["PlotRequest", "Request", "plot", "simulate"]
 

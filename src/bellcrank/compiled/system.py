@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked
-from bellcrank.arrays import START, Floats, Forces
+from bellcrank.arrays import START, Floats, Forces, one_time, random_source
+from bellcrank.errors import StateError
 from bellcrank.lazy_names import elsewhere, from_above
-from bellcrank.loops.closer import State
 from bellcrank.scalar.count import OperationCount
-from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, reduced
+from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, random_states, reduced
 from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
 from bellcrank.system.reduced import ReducedModel
+from bellcrank.system.state import State
 from bellcrank.system.state_methods import of_motion
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ class System(Machine):
         which it ended. Angles are walked as numbers: from 0 to 3 through 1 and 2. A joint with a quaternion is held as
         a whole; where one of its positions is given, ``{"floating.z": 0.4}``, the rest is where the guess has it.
 
-        As arrays nothing of `q` and `u` is held: `q` is the guess and `u` the speeds to be made consistent. Leading
+        As arrays, or a `State` for both and the time, nothing of `q` and `u` is held: `q` is the guess and `u` the
+        speeds to be made consistent. Leading
         axes are a batch: the state has them, too; so have arrays (..., values) in mappings, whose last axis may be left
         out for a single value: ``assemble(q={"A": np.linspace(0, 1, 50)})`` are 50 states. Joints that close loops may
         be held too. Prescribed joints are where their laws have them at time `t`.
@@ -126,6 +129,27 @@ class System(Machine):
         True
         """
         return assembly.project(self.plans, q, u, t=t)
+
+    @checked
+    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = (), *,
+                     seed: int | None = None, t: float = START) -> State:
+        """A random state whose loops are closed, or a batch of the given size, at time `t`.
+
+        Angles are within a turn, lengths and speeds of order one, orientations uniform. Joints stay within the ranges
+        of `Mechanism.set_range` and of compliant stops (`Mechanism.add_limit`), prescribed ones are where their laws
+        have them. Joints of loops move at random from where the machine is assembled, on the branches that motion can
+        reach. The random numbers are those of `rng`, or follow from `seed`. Cost: with loops some ten closings.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> states = linkage.random_state(size=20, seed=1)
+        >>> bool(abs(linkage.loop_error(states)).max() < 1e-9), states["A"].shape
+        (True, (20,))
+        """
+        if rng is not None and seed is not None:
+            raise StateError("random_state: give rng or seed, not both")
+        source = rng if rng is not None else np.random.default_rng() if seed is None else random_source(seed)
+        return random_states.random_state(self.plans, source, size, one_time(t))
 
     @of_motion()
     def consistent_acceleration(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: Mapping[str, Any] | npt.ArrayLike, *,
@@ -220,7 +244,7 @@ class System(Machine):
 
     # -- calls and costs ------------------------------------------------------------------------
     @checked
-    def bind(self, name: str, *arrays: Floats, out: Floats | None = None, body: str | None = None,
+    def bind(self, name: str, *arrays: State | Floats, out: Floats | None = None, body: str | None = None,
              by: Sequence[str] | None = None) -> Callable[[], Floats]:
         """A call bound to preallocated arrays: ``call()`` reads them, writes and returns `out`.
 
@@ -229,7 +253,8 @@ class System(Machine):
         "center_of_mass" (q), "momentum" (q, u), "kinetic_energy" (q, u), "potential_energy" (q); or of a `body` "pose"
         (q), nine entries of the rotation and three of the position (without a body of all), "velocity" (q, u),
         "acceleration" (q, u, udot), "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body.
-        The arrays are one state each, C-contiguous doubles. `out` is what the method returns, or an array of yours
+        A `State` may stand for q, q and u, or q and p; it never changes. The arrays are one state each, C-contiguous
+        doubles. `out` is what the method returns, or an array of yours
         with as many entries. The cheapest way to call. With `by`: the value and then its `derivatives` by these
         variables, in one array, matrices row by row; with loops, where pivots of the first plan vanish, an error.
 

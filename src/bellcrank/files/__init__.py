@@ -1,1 +1,1 @@
-"""Files that come from others: read in bounded time and memory."""
+"""Files: read in bounded time and memory, written whole or not at all."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from bellcrank.loops.loop_paths import loop_joints, paths_between
 from bellcrank.loops.near_closer import NearCloser
 from bellcrank.loops.tolerances import CLOSED, DENSE, FLIPPED, OPEN, RANK, RANK_DAMPED, STRIDE
 
-__all__ = ["Closer", "Extra", "Factors", "State", "Target", "factors", "project", "size_of", "sparse_least", "times"]
+__all__ = ["Closer", "Extra", "Factors", "Target", "factors", "project", "size_of", "sparse_least", "times"]
 
 Ints = npt.NDArray[np.int64]
 #: damping of the first step, and its least and largest value
@@ -38,51 +38,6 @@ _STALLED = 1e-12
 _MEANT = 3e-3
 #: singular values below this, relative to the largest, may be those of constraints that are meant to be redundant
 _NEARLY = 0.03
-
-
-class _Values(NamedTuple):
-    """What a state is unpacked into."""
-
-    q: Floats
-    u: Floats
-    t: float = 0.0
-
-
-class State(_Values):
-    """Coordinates and speeds that belong together; loops closed at position and velocity level.
-
-    It unpacks like a tuple, ``q, u, t = state``. `branch_changed` and `drawing_error` are not part of that tuple.
-
-    >>> import copy, pickle
-    >>> import numpy as np
-    >>> state = State(np.zeros(1), np.zeros(1)).on_other_branch()
-    >>> pickle.loads(pickle.dumps(state)).branch_changed, copy.copy(state).branch_changed
-    (True, True)
-    """
-
-    #: whether the branch of the guess ended on the way, so that this is a position on another one (see `assemble`)
-    branch_changed: bool = False
-    #: the largest error of redundant constraints that are dropped since the drawing contradicts itself there [m, or
-    #: cosines], of every state of a batch; see `bellcrank.analyze.drawing_errors`
-    drawing_error: float | Floats = 0.0
-
-    def on_other_branch(self) -> Self:
-        """The same values, with `branch_changed`."""
-        return self._noting(branch_changed=True)
-
-    def with_drawing_error(self, error: float | Floats) -> Self:
-        """The same values, with `drawing_error`."""
-        return self._noting(drawing_error=error)
-
-    def _noting(self, **notes: Any) -> Self:
-        made = type(self)(*self)
-        made.__dict__.update(self.__dict__, **notes)
-        return made
-
-    def _replace(self, **values: Any) -> Self:
-        made = super()._replace(**values)
-        made.__dict__.update(self.__dict__)
-        return made
 
 
 @dataclass(frozen=True)

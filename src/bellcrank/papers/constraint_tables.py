@@ -20,13 +20,13 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.constraints import Angle, Distance, PointOnPlane
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.papers.item import Agreement, ItemResult, PaperPlot, PlotLine, table_of
+from bellcrank.system.state import State
 
 __all__ = ["tables_1_to_4"]
 

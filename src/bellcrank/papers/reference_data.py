@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.compiled.system import System
-from bellcrank.loops.closer import State
+from bellcrank.system.state import State
 
 __all__ = ["reference", "state_of"]
 
@@ -50,4 +50,4 @@ def state_of(system: System, angles: npt.ArrayLike, rates: npt.ArrayLike | None 
     if rates is not None:
         u[..., ~tree.loop_speeds()] = rates
         u = system.kernels.run("joint_speeds", {"q": q, "u": u}, None, 0.0)
-    return State(q, u, 0.0)
+    return system.state(q, u)

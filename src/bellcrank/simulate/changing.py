@@ -12,7 +12,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError, StateError
-from bellcrank.loops.closer import State, Target
+from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import OPEN
 from bellcrank.simulate.altering import altered, let_go, moved
 from bellcrank.simulate.closing import closing_joints, limited
@@ -29,6 +29,7 @@ from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of,
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.reactions import closure_wrenches
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -83,7 +84,7 @@ class Changing:
         self._take(goal)
         outcome = Outcome(after.loss, start - before, after.closures)
         self.lost, self.added = self.lost + outcome.lost, self.added + outcome.added
-        return State(q, after.u, state.t), outcome
+        return system.model.configuration.state(q, after.u, state.t), outcome
 
     def _pinned(self, goal: Arrangement, q: Floats, t: float) -> Arrangement:
         """Closing joints that are locked are held where they are, if their loops are closed; others go on being held
@@ -117,7 +118,7 @@ class Changing:
         if float(shares.max(initial=0.0)) > 1e-12:
             target = Target(system.model.bound_mask(), 1.0 / system.model.tree.speed_sizes)
             q, _ = system.plans.closer.close(q, target, t)
-        measured = system.plans.loops.measured(q, t)
+        q, measured = q.copy(), system.plans.loops.measured(q, t)
         for own in system.model.tree.loop_joints:
             if own.name in change.attach:
                 q[own.q] = measured[own.q]
@@ -148,7 +149,7 @@ class Changing:
         q[joint_places(self.system, False)[stop.joint][stop.coordinate]] = bound
         if stop.closes(self.system):
             self.now = replace(self.now, pins=(*(p for p in self.now.pins if p[0] != key), (key, (bound,))))
-        return Change(state=State(q, state.u, state.t), lock=(key,)), 0.0
+        return Change(state=state.replace(q), lock=(key,)), 0.0
 
     def leaving(self, course: Course, stop: Stop) -> Event:
         """Where a joint that is held would move away from its stop if that let go."""

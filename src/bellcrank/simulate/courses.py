@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.closer import State
 from bellcrank.simulate.equations import Equations
 from bellcrank.simulate.fixed import Failure, FixedRun
 from bellcrank.simulate.reference import ReferenceRun, Rhs
 from bellcrank.simulate.varying import VaryingRun
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.simulate.external import ExternalRun

@@ -20,7 +20,6 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.derivatives.rates import thrown_with_jacobian
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.scalar.derivative import adjoints
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
@@ -29,6 +28,7 @@ from bellcrank.simulate.control import parameter_leaf
 from bellcrank.simulate.differentiated_steps import DifferentiatedSteps, Leaf, Moved
 from bellcrank.simulate.events import Break, Change, Event, traced_event
 from bellcrank.simulate.stops import LiftOff, Stop
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.closer import State
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.events import Watch
 from bellcrank.simulate.pieces_read import between_points, time_within
+from bellcrank.system.state import State
 
 __all__ = ["beyond", "looks", "root", "side_after", "state_within"]
 
@@ -82,7 +82,7 @@ def beyond(course: Course, watch: Watch, piece: Piece, s: int, part: float, k: i
             goal = _zero(value, low, high, 1e-9 * (high - low))
     last = next((x for x in (goal + 10.0**-i * h for i in range(12, 5, -1)) if value(x) * watch.side[k] < 0.0), goal)
     q, u = course.unpack(course.partial(y, t, last - t)[None], np.array([last]))
-    return State(q[0].copy(), u[0].copy(), last)
+    return State(q[0], u[0], last)
 
 
 def side_after(course: Course, watch: Watch, k: int, state: State, before: float, step: float) -> float:

@@ -11,11 +11,11 @@ import numpy as np
 from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.scalar.borrowed import traced_with_borrowed
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.simulate.control import Named, named, number_now, numbers, parameter_leaf
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan

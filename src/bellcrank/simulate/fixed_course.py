@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.closer import State
 from bellcrank.simulate.chosen_run import fixed_run
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.fixed import FixedRun
 from bellcrank.simulate.moreau import MoreauRun
 from bellcrank.simulate.reference import ReferenceRun
 from bellcrank.simulate.rigid_run import ContactLog, RigidRun
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.simulate.setup import Setup

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import StateError
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def last_state(system: Machine, state: Any) -> Any:
     if len(times) != 1:
         raise StateError(f"simulate: states of the result to go on from ended at {len(times)} times: give (q, u) of "
                          "those that ended together")
-    return State(np.asarray(last["q"].values), np.asarray(last["u"].values), float(times[0]))
+    return system.model.configuration.state(last["q"].values, last["u"].values, float(times[0]))
 
 
 def ended(system: Machine, state: Any) -> bool:

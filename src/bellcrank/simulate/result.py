@@ -12,8 +12,9 @@ import numpy.typing as npt
 import xarray
 
 from bellcrank.arguments import checked_methods
-from bellcrank.arrays import Floats, one_point
+from bellcrank.arrays import Floats, one_point, one_time
 from bellcrank.errors import ModelError, StateError
+from bellcrank.files.atomic import write_text
 from bellcrank.lazy_names import from_above
 from bellcrank.simulate.account import energy_drift, floor_of
 from bellcrank.simulate.acting import (
@@ -29,6 +30,7 @@ from bellcrank.simulate.outside_forces import contact_wrenches, contacts_on_reco
 from bellcrank.simulate.result_table import table_text
 from bellcrank.simulate.turning import continuous_turns, unit_quaternions
 from bellcrank.system.kernels import Wrenches
+from bellcrank.system.state import State, StateNames
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,6 +117,29 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         """Which states are not finite: those of samples that failed before the run ended."""
         q, u = (self[n].transpose(*self._lead, d).values for n, d in (("q", "coordinate"), ("u", "speed")))
         return np.asarray(~(np.isfinite(q).all(axis=-1) & np.isfinite(u).all(axis=-1)))
+
+    # -- states ---------------------------------------------------------------------------------------
+    def state(self, t: float | None = None) -> State:
+        """The state of the sample at time `t` [s], or of the last one; of a batch with its axes. A run, or anything
+        else that takes a `State`, can begin there.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> run = linkage.simulate(linkage.assemble(q={"A": 0.5}), duration=0.1)
+        >>> run.state().t, run.state(0.0)["A"], run.state(0.05) == run.state()
+        (0.1, 0.5, False)
+        """
+        if "time" not in self.dims:
+            raise StateError("state: this selection has no times left")
+        times = self["time"].values
+        k = len(times) - 1 if t is None else int(np.abs(times - one_time(t)).argmin())
+        if t is not None and abs(times[k] - t) > 1e-9 * max(1.0, abs(t)):
+            raise StateError(f"state: there is no sample at t = {t:g} s; the nearest is at {float(times[k])!r} s (the "
+                             "argument output of simulate says when samples are taken)")
+        one = self.isel(time=k)
+        q, u = (one[name].transpose(..., label).values for name, label in (("q", "coordinate"), ("u", "speed")))
+        names = StateNames(*(tuple(self[label].values.tolist()) for label in ("coordinate", "speed")))
+        return State(q, u, float(times[k]), names=names)
 
     # -- events ---------------------------------------------------------------------------------------
     @property
@@ -331,7 +356,7 @@ class Result(ElementResults):  # type: ignore[no-untyped-call]  # of its __init_
         ['time [s],coordinate hinge.angle [rad],speed hinge.angle [rad/s]', '0.0,0.5,0.0']
         """
         text = table_text(self, (what,) if isinstance(what, str) else tuple(what))
-        from_above("io.common.atomic", "write_text")(file, text)
+        write_text(file, text)
 
     def animate(self, file: str | os.PathLike[str] | None = None, *others: Any, **options: Any) -> Any:
         """Show the motion: ``result.animate("run.html")`` writes one page with all controls that opens offline;

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked_methods
-from bellcrank.arrays import Floats, by_name, flat
+from bellcrank.arrays import START, Floats, by_name, flat
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.simulate.contact_checks import check_overlaps
 from bellcrank.simulate.early import width_of
@@ -24,6 +24,7 @@ from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
 from bellcrank.simulate.setup import Setup, forced_cuts
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
+from bellcrank.system.state import State, parts_of
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -41,7 +42,7 @@ def rollout(system: Machine, state: Any, step: float, stepper: str = "rk4") -> R
     if step is None:
         raise ModelError("rollout: give the step [s]")
     foreign = foreign_to(system.kernels)
-    given = to_numpy(foreign, tuple(state), []) if foreign is not None and isinstance(state, tuple) else state
+    given = state if foreign is None else to_numpy(foreign, state, [])
     setup = Setup.of(system, given, step, step, stepper, None, None, None, None, (), 1e-9, 1e-12, None)
     if not setup.fixed or not STEPPERS[stepper].lanes:
         raise ModelError(f"rollout: {stepper!r} does not take steps of many states side by side; take 'rk4', 'rk8', "
@@ -142,6 +143,13 @@ class Rollout:
     def u(self) -> Any:
         """Speeds, (states, nu)."""
         return self._rows(self._y, self.system.nq, self._code.size)
+
+    @property
+    def state(self) -> State:
+        """All of them at present, with what contacts remember, in the memory of the processor."""
+        q, u, memory = (self._numbers(x).astype(float) for x in (self.q, self.u, self.contact_memory))
+        made = self.system.model.configuration.state(q, u, self.t)
+        return made if self._carried is None else made.replace(contacts=memory)
 
     @property
     def alive(self) -> Any:
@@ -254,13 +262,14 @@ class Rollout:
         self._given[:, size:] = given[:, size:]
 
     def reset(self, which: Any, state: Any) -> None:
-        """Let some states (numbers or a mask) begin again from (q, u), given for each or the same for all; loops must
-        be closed there, and shapes of contacts apart. With rigid contacts (q, u) is not the whole state: (q, u,
-        `contact_memory`) as they were after a step goes on exactly from there.
+        """Let some states (numbers or a mask) begin again from a `State` or (q, u), given for each or the same for all;
+        loops must be closed there, and shapes of contacts apart. With rigid contacts q and u are not the whole state:
+        one with `State.contacts`, such as `state` after a step, or (q, u, `contact_memory`), goes on exactly from
+        there. The time goes on.
 
         >>> import bellcrank as bc, numpy as np
         >>> motion = bc.rollout(bc.compile(bc.load("pendulum")), (np.ones((3, 1)), np.zeros((3, 1))), step=1e-3)
-        >>> saved = motion.q.copy(), motion.u.copy(), motion.contact_memory.copy()
+        >>> saved = motion.state
         >>> motion.step(steps=20)
         >>> motion.reset([0, 1, 2], saved)
         >>> motion.q[:, 0]
@@ -269,16 +278,16 @@ class Rollout:
         chosen = self._chosen(which)
         if not len(chosen):
             return
-        q, u = self._states(state, len(chosen))
+        q, u, memory = self._states(state, len(chosen))
         system = self._single(chosen)
         rows = replace(self._setup, system=system, y0=np.concatenate([q, u], axis=-1), start=self.t).closed()
-        if len(state) == 2:
+        if memory is None:
             check_overlaps(system, rows[:, :self.system.nq], self.t, "rollout.reset",
                            "give (q, u, contact_memory) to go on from a state that was reached", chosen)
         self._write(self._y, chosen, self._place(rows))
         if self._carried is not None:
             size = self._given.shape[1] - self._carried
-            memory = self._numbers(state[2]) if len(state) > 2 else np.zeros(size)
+            memory = np.zeros(size) if memory is None else self._numbers(memory)
             if memory.shape not in ((size,), (len(chosen), size)):
                 raise StateError(f"rollout.reset: contact_memory must have the shape {(len(chosen), size)}, got "
                                  f"{memory.shape}")
@@ -293,16 +302,15 @@ class Rollout:
             raise StateError(f"rollout.reset: which must be numbers of states, 0 to {self.count - 1}, or a mask of "
                              f"{self.count} ({error})") from None
 
-    def _states(self, state: Any, count: int) -> tuple[Floats, Floats]:
-        """q (count, nq) and u (count, nu) to begin with."""
-        try:
-            given_q, given_u = state[0], state[1]
-        except (TypeError, IndexError, KeyError):
-            raise StateError("rollout.reset: the state must be (q, u) or (q, u, contact_memory)") from None
+    def _states(self, state: Any, count: int) -> tuple[Floats, Floats, Any]:
+        """q (count, nq) and u (count, nu) to begin with, and what contacts remember."""
+        given_q, given_u, memory = parts_of(state, self.system.model.configuration.state_names, "rollout.reset",
+                                            "a State, (q, u) or (q, u, contact_memory)")
+        memory = state.contacts if isinstance(state, State) else None if memory is START else memory
         q = flat("rollout.reset: q", self._numbers(given_q), self.system.nq, "the coordinates")
         u = flat("rollout.reset: u", self._numbers(given_u), self.system.nu, "one for every speed")
         try:
-            return np.broadcast_to(q, (count, q.shape[-1])), np.broadcast_to(u, (count, u.shape[-1]))
+            return np.broadcast_to(q, (count, q.shape[-1])), np.broadcast_to(u, (count, u.shape[-1])), memory
         except ValueError:
             raise StateError(f"rollout.reset: {count} states are chosen, got q of shape {q.shape} and u of shape "
                              f"{u.shape}") from None

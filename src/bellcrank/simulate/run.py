@@ -19,7 +19,6 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, BellcrankWarning, ModelError, StateError, outside
-from bellcrank.loops.closer import State
 from bellcrank.simulate.account import DRIFT, ROUGHLY
 from bellcrank.simulate.alarm import Alarm
 from bellcrank.simulate.changing import Changing
@@ -44,6 +43,7 @@ from bellcrank.simulate.store import Writer
 from bellcrank.simulate.varying_course import VaryingCourse
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -315,6 +315,10 @@ class _Run:
         q, u = course.unpack(course.y, course.time)
         return q[0], u[0]
 
+    def state_now(self, course: Course, t: float) -> State:
+        """Where the course is."""
+        return self.machine.system.model.configuration.state(*self.one(course), t)
+
     # -- events ---------------------------------------------------------------------------------
     def handle(self, course: Course, watch: Watch, piece: Piece) -> str:
         """Look for events along the piece; where one changes something, keep what came before and go on from there."""
@@ -346,7 +350,7 @@ class _Run:
         """Act on events whose functions reach zero exactly at the end of the run, and would go on to the other side;
         None if they change nothing."""
         s, t = len(piece.points) - 2, float(piece.point_times[-1])
-        state = State(*self.one(course), t)
+        state = self.state_now(course, t)
         reached = [k for k in watch.at_zero(t, state.q, state.u) if watch.wanted(k)
                    and not isinstance(watch.events[k], Branch)]
         events = [k for k in reached if self.side_after(course, watch, k, state, watch.side[k]) != watch.side[k]]
@@ -357,7 +361,7 @@ class _Run:
         """Do what events at one time ask for; None if they change nothing, else the reason to stop or nothing."""
         y = state_within(course, piece, s, part)
         q, u = course.unpack(y[None], np.array([t]))
-        first = state = State(q[0].copy(), u[0].copy(), t)
+        first = state = self.machine.system.model.configuration.state(q[0], u[0], t)
         kept, stop, changed = {k: float(watch.side[k]) for k in events}, "", False
         changes = []
         self.anchor = (course, piece, state)
@@ -454,7 +458,7 @@ class _Run:
         for k, stop in enumerate(watch.events):
             if not isinstance(stop, Stop):
                 continue
-            state = State(*self.one(course), course.time)
+            state = self.state_now(course, course.time)
             if stop.touched(state, self.machine.system):
                 change, _ = self.machine.held(course, stop, state, stop.act(state, self.machine.system))
                 state, _ = self.machine.changed(state, change)

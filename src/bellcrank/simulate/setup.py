@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.arrays import Floats, check_finite, flat
+from bellcrank.arrays import Floats, check_finite, flat, one_time
 from bellcrank.errors import ModelError, StateError
-from bellcrank.loops.closer import State, Target, project
+from bellcrank.loops.closer import Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
 from bellcrank.simulate.closing import closing_joints
 from bellcrank.simulate.contact_checks import check_contacts
@@ -25,6 +25,7 @@ from bellcrank.simulate.sizes import check_count, check_samples, grid, positive
 from bellcrank.simulate.steppers import STEPPERS, Integrator
 from bellcrank.simulate.stops import Stop
 from bellcrank.system.loop_errors import open_shares
+from bellcrank.system.state import State, parts_of
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -354,14 +355,9 @@ def _threads(threads: Any) -> int | None:
 
 def _states(system: Machine, state: Any) -> tuple[Floats, Floats, float, tuple[int, ...]]:
     """q (count, nq), u (count, nu), the time, and the shape of the batch."""
-    t = 0.0
-    try:
-        q, u = state[0], state[1]
-        if len(state) > 2:
-            t = float(state[2])
-    except (TypeError, IndexError, KeyError, ValueError):
-        raise StateError("simulate: the state must be what assemble() returns, (q, u), or a result to go on from") \
-            from None
+    q, u, own = parts_of(state, system.model.configuration.state_names, "simulate",
+                         "a State, (q, u), or a result to go on from")
+    t = one_time(own)
     if not np.isfinite(t):
         raise StateError(f"simulate: the time {t} of the state is not finite")
     q, u = flat("q", q, system.nq, "the coordinates"), flat("u", u, system.nu, "one for every speed")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.machine_sizes import speed_sizes
 from bellcrank.scalar.graph import Number, Scalar
@@ -17,6 +16,7 @@ from bellcrank.simulate.control import Named, joint_places, number_now
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.impulse import impulse
 from bellcrank.system.loop_errors import loop_rows
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
@@ -88,7 +88,7 @@ class Stop(Event):
             after = impulse(system, state.q, state.u, t=state.t, sums=[(row, -(1.0 + self.kept(system)) * rate)])
         else:
             after = impulse(system, state.q, state.u, t=state.t, speeds={entry: -self.kept(system) * rate})
-        return Change(state=State(state.q, after.u, state.t))
+        return Change(state=state.replace(u=after.u))
 
     def impulse(self, before: State, after: State, system: Machine) -> float:
         """The impulse of the stop along the coordinate [N s or N m s], from the states before and after: one that

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.loops.closer import State
 from bellcrank.simulate.chosen_run import varying_run
 from bellcrank.simulate.courses import Course, Piece
 from bellcrank.simulate.varying import VaryingRun
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.simulate.external import ExternalRun

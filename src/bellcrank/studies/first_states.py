@@ -10,10 +10,10 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
-from bellcrank.loops.closer import State
 from bellcrank.loops.tolerances import ROUNDING
 from bellcrank.system.assembly import initial_speeds
 from bellcrank.system.loop_errors import open_shares
+from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

@@ -15,7 +15,6 @@ from bellcrank.arrays import Floats, one_time
 from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, BellcrankError, ModelError, hint
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.fingerprint import fingerprint_of
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.setup import Setup
@@ -111,7 +110,8 @@ class Study:
 
     def simulate(self, system: System, states: FirstStates, progress: Callable[[float, float], object]) -> Result:
         """Runs from these states, on one thread."""
-        return system.simulate(State(states.q, states.u, states.t), **self.options, threads=1, progress=progress)
+        begun = system.state(states.q, states.u, t=states.t)
+        return system.simulate(begun, **self.options, threads=1, progress=progress)
 
     def fingerprints(self, table: SampleTable) -> dict[str, str]:
         """What makes this study this one, part by part."""
@@ -203,7 +203,7 @@ def _with_reference(study: Study, table: SampleTable) -> Study:
         made = replace(study, reference=tuple(row[0].tolist()))
         states = made.begin(row)
         if not states.failed:
-            o, begun = made.options, State(states.q[0], states.u[0], states.t)
+            o, begun = made.options, made.first.state(states.q[0], states.u[0], t=states.t)
             setup = Setup.of(made.first, begun, o["duration"], o.get("step"),
                              o.get("stepper", "rk4"), o.get("output"), o.get("tau"), o.get("wrenches"),
                              o.get("control"), o.get("events", ()), o.get("rtol", 1e-9), o.get("atol", 1e-12), 1, None,

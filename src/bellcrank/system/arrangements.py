@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.closing_frames import closing_numbers, frame_parameters
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Connection, Mechanism
@@ -27,6 +26,7 @@ from bellcrank.system.body_kinematics import pose
 from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_errors import loop_coordinates
 from bellcrank.system.loop_plans import LoopPlans
+from bellcrank.system.state import State, coordinates_of
 from bellcrank.system.variants import closed_again, locked_near, released, unlocked, with_pins, without
 from bellcrank.topology.release import carried_joints, pin_parameter
 
@@ -199,7 +199,7 @@ def attached(system: Made, names: Sequence[str], at: State | npt.ArrayLike, t: f
     when = t if t is not None else at.t if isinstance(at, State) else 0.0
     check_time(when)
     model = system.model
-    q = flat("at", at.q if isinstance(at, State) else at, model.tree.nq, "the coordinates")
+    q = flat("at", coordinates_of(at, model.configuration.state_names, "attach"), model.tree.nq, "the coordinates")
     if q.ndim != 1:
         raise StateError(f"attach: needs one position, got those of {q.shape[:-1]} states")
     for name in names:

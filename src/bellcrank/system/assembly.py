@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
+from bellcrank.arrays import START, Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
 from bellcrank.errors import AssemblyError, BellcrankError, BranchWarning, ModelError, StateError, outside
-from bellcrank.loops.closer import State, Target
+from bellcrank.loops.closer import Target
 from bellcrank.loops.closer import project as project_speeds
 from bellcrank.loops.drawing_tolerance import off
 from bellcrank.loops.nearest import End, Held, Nearest
@@ -35,6 +35,7 @@ from bellcrank.system.held_values import (
     weighting,
 )
 from bellcrank.system.loop_errors import drawing_error, loop_rate_error
+from bellcrank.system.state import State
 from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ __all__ = ["assemble", "initial_speeds", "on_branch", "one_machine", "project", 
 
 
 def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
-             weights: Mapping[str, float] | None = None, t: float = 0.0) -> State:
+             weights: Mapping[str, float] | None = None, t: float = START) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
+    if isinstance(q, State):
+        u, t = q.u if u is None else u, q.t if t is START else t
     return _noted(plans, _assembled(plans, q, u, guess, weights, t))
 
 
@@ -55,7 +58,7 @@ def _noted(plans: LoopPlans, made: State) -> State:
     if plans.drawing is None:
         return made
     error = drawing_error(plans, made.q, made.t)
-    return made.with_drawing_error(error if error.ndim else float(error))
+    return replace(made, drawing_error=error if error.ndim else float(error))
 
 
 def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
@@ -72,8 +75,9 @@ def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Va
     scale = weighting(plans, weights, plans.configuration.usual)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
-    made = State(*with_laws(plans, position, _consistent(plans, position[None], u, scale, t)[0], t), t)
-    return made if end is None else made.on_other_branch()
+    speeds = _consistent(plans, position[None], u, scale, t)[0]
+    made = plans.configuration.state(*with_laws(plans, position, speeds, t), t)
+    return made if end is None else replace(made, branch_changed=True)
 
 
 def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any, weights: Mapping[str, float] | None,
@@ -84,7 +88,7 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any,
     made = found
     if not named or plans.drawing is not None:  # other constraints are dropped there
         again = assemble(plans, made.q, made.u if named else u, t=t)
-        return again.on_other_branch() if made.branch_changed else again
+        return replace(again, branch_changed=made.branch_changed or again.branch_changed)
     if made.q.ndim == 1:
         plans.remember(made.q, made.t)
     return made
@@ -113,8 +117,8 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
                     position[i] = _careful_position(plans, start[i], scale, t)
     rates = _consistent(plans, position, u, scale, t, lead)
     position, rates = with_laws(plans, position, rates, t)
-    made = State(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
-    return made.on_other_branch() if changed else made
+    made = plans.configuration.state(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
+    return replace(made, branch_changed=changed)
 
 
 @contextmanager
@@ -221,7 +225,7 @@ def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
         q, u = out[:nq], out[nq:-2]
         if out[-2] <= 1.0:
             plans.remember(q, 0.0)
-            return _noted(plans, State(q, u, 0.0))
+            return _noted(plans, plans.configuration.state(q, u))
     return None
 
 
@@ -232,6 +236,7 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
         if quick is not None:
             return quick
     if isinstance(q, State):
+        q.check_names(plans.configuration.state_names, "project")
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
@@ -262,7 +267,7 @@ def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
         found, speeds = found.copy(), speeds.copy()
         found[some], speeds[some] = rest.q, rest.u
     found, speeds = with_laws(plans, found, speeds, t)
-    return _noted(plans, State(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t))
+    return _noted(plans, plans.configuration.state(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t))
 
 
 def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: float, what: str

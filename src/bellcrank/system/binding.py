@@ -17,6 +17,7 @@ from bellcrank.system.evaluator import read_inputs
 from bellcrank.system.forward_dynamics import forward_dynamics, hamilton
 from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.named_forces import loop_forces
+from bellcrank.system.state import State, parts_of
 from bellcrank.system.tree_dynamics import FORCED, bias
 
 if TYPE_CHECKING:
@@ -42,18 +43,20 @@ def known_function(functions: Mapping[str, Function], name: str) -> Function:
     raise ModelError(f"no function {name!r}; there are {shown}{hint(name, METHODS)}")
 
 
-def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | None, body: str | None = None,
+def bind(plans: LoopPlans, name: str, arrays: tuple[Any, ...], out: Floats | None, body: str | None = None,
          by: tuple[str, ...] | None = None) -> Callable[[], Floats]:
     """A call that reads the arrays, writes and returns `out`. See `System.bind`."""
     if by is not None:
         return _bind_derivatives(plans, Question(name, body, by, plans.tree.looped, ""), arrays, out)
     kernels, tree = plans.kernels, plans.tree
     function = _function(kernels, name, body)
+    arrays, when = _of_state(plans, name, function.inputs, arrays)
     if "point" in function.inputs and len(arrays) == len(function.inputs) - 1:
         arrays = (*arrays, np.zeros(3))
     # forces that act as external wrenches may depend on time, too
     outside = kernels.springs_outside and name in FORCED
     sizes = read_inputs(tree if outside else kernels.evaluator.tree, function, False)
+    arrays = (*arrays, *(when if "t" in sizes else ()))
     given = [*arrays, *(_parameters(kernels) for n in sizes if n == "parameters")]
     if "t" in sizes and len(arrays) == len(function.inputs):
         raise StateError(f"bind({name!r}): this machine depends on time; pass a one-entry array t after the others")
@@ -69,6 +72,17 @@ def bind(plans: LoopPlans, name: str, arrays: tuple[Floats, ...], out: Floats | 
     return _bound(plans, name, len(function.inputs), given, out)
 
 
+def _of_state(plans: LoopPlans, name: str, inputs: Sequence[str], arrays: tuple[Any, ...]
+              ) -> tuple[tuple[Any, ...], tuple[Floats, ...]]:
+    """The arrays of a state in its place, and its time; momenta for `hamilton`."""
+    if not arrays or not isinstance(arrays[0], State):
+        return arrays, ()
+    q, u, t = parts_of(arrays[0], plans.configuration.state_names, f"bind({name!r})")
+    p = plans.kernels.run("momenta", {"q": q, "u": u}, None, t) if "p" in inputs else u
+    held = {"q": q, "u": u, "p": p}
+    return (*(held[x] for x in inputs if x in held), *arrays[1:]), (np.array([float(t)]),)
+
+
 def _check_arrays(name: str, sizes: Mapping[str, int], given: Sequence[Floats], size: int, out: Floats) -> None:
     for label, entries, array in (*zip(sizes, sizes.values(), given, strict=True), ("out", size, out)):
         check_unmasked(label, array)
@@ -79,13 +93,15 @@ def _check_arrays(name: str, sizes: Mapping[str, int], given: Sequence[Floats], 
         raise StateError(f"bind({name!r}): out must be writeable")
 
 
-def _bind_derivatives(plans: LoopPlans, asked: Question, arrays: tuple[Floats, ...], out: Floats | None
+def _bind_derivatives(plans: LoopPlans, asked: Question, arrays: tuple[Any, ...], out: Floats | None
                       ) -> Callable[[], Floats]:
     """The value and its derivatives in one array: entries of the value, then matrices row by row."""
     own = plans
     plans, run, answer = bound_answer(plans, asked)
     function = answer.function
     sizes = read_inputs(run.tree, function, False)
+    arrays, when = _of_state(own, asked.function, answer.what.inputs, arrays)
+    arrays = (*arrays, *(when if "t" in sizes else ()))
     given = [*arrays, *(_parameters(plans.kernels) for n in sizes if n == "parameters")]
     if len(given) != len(sizes):
         raise StateError(f"bind({asked.function!r}, by=...): needs the arrays "

@@ -14,6 +14,7 @@ from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.machine_sizes import speed_sizes
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.system.state import State, StateNames
 
 __all__ = ["Configuration"]
 
@@ -39,6 +40,15 @@ class Configuration:
     def speed_names(self) -> tuple[str, ...]:
         """Names of the entries of u, udot and tau."""
         return tuple(f"{r.name}.{c}" for r in self.records for c in r.joint.speed_names)
+
+    @cached_property
+    def state_names(self) -> StateNames:
+        """What a `State` knows of them."""
+        return StateNames(self.coordinate_names, self.speed_names)
+
+    def state(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> State:
+        """A state with these names, unchecked."""
+        return State(q, u, t, names=self.state_names)
 
     @property
     def _simple(self) -> bool:

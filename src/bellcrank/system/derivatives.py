@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
 from bellcrank.errors import BellcrankError, BellcrankWarning, NotYetError, SingularError, StateError, outside
-from bellcrank.loops.closer import State
 from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
     Answer,
@@ -33,6 +32,7 @@ from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reactions
+from bellcrank.system.state import State, parts_of
 from bellcrank.system.state_slopes import differentiable, evaluator_for, in_directions_shown, refuse_large, turned
 from bellcrank.system.usual_cut import usual_plans
 from bellcrank.target.backend import DoorForm
@@ -49,11 +49,22 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
                 closed: bool | None = None) -> Derivatives:
     """See `System.derivatives`."""
+    if arguments and isinstance(arguments[0], State) and isinstance(function, str):
+        arguments, t = _of_state(plans, Question(function, body, (), False, ""), arguments, t)
     found = by_loop_forces(plans, function, arguments, _answered, by=by, then=then, body=body, wrenches=wrenches, t=t,
                            along=along, weights=weights, closed=closed)
     if function == "reactions":
         _check_shares(plans, arguments, wrenches, t, found.value)
     return found
+
+
+def _of_state(plans: LoopPlans, asked: Question, arguments: Sequence[Any], t: npt.ArrayLike
+              ) -> tuple[Sequence[Any], npt.ArrayLike]:
+    """Arguments with the arrays of a state in its place, and its time unless another is given."""
+    check_question(asked)
+    q, u, own = parts_of(arguments[0], plans.configuration.state_names, f"derivatives of {asked.function}")
+    speeds = (u,) if "u" in inputs_of(plans, asked) else ()
+    return (q, *speeds, *arguments[1:]), own if t is START and np.any(own) else t
 
 
 def _check_shares(plans: LoopPlans, arguments: Sequence[Any], wrenches: Wrenches, t: npt.ArrayLike, value: Floats
@@ -62,10 +73,7 @@ def _check_shares(plans: LoopPlans, arguments: Sequence[Any], wrenches: Wrenches
     `reactions`, which is differentiated by the machine's own plan here."""
     if usual_plans(plans, alike=False) is None:
         return
-    first, *rest = arguments
-    if isinstance(first, State):
-        t, rest, first = first.t if t is START else t, [first.u, *rest], first.q
-    wanted = np.stack([*reactions(plans, first, *rest, wrenches=wrenches, t=t).values()], axis=-2)
+    wanted = np.stack([*reactions(plans, *arguments, wrenches=wrenches, t=t).values()], axis=-2)
     if np.abs(wanted - value).max(initial=0.0) > 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
         raise NotYetError(f"derivatives of reactions: how the joints of {plans.tree.name!r} share loads that mechanics "
                           "leaves open is not that of this cut; compile without cut=, actuated= and independent=")
@@ -92,10 +100,6 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
     plans = differentiable(plans, closed)
     asked = Question(function, body, names, plans.tree.looped and closed is not False, product, then)
     check_question(asked)
-    if arguments and isinstance(arguments[0], State):
-        state = arguments[0]
-        t = state.t if t is START else t
-        arguments = (*(state.q, state.u)[:2 if "u" in inputs_of(plans, asked) else 1], *arguments[1:])
     given = arguments_of(plans, asked, arguments)
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
@@ -133,10 +137,8 @@ def _where_asked(plans: LoopPlans, function: str, arguments: Sequence[Any], t: n
     joints as a part of it; and the other arguments."""
     if not plans.tree.looped or not arguments:
         return plans, arguments
-    first = arguments[0]
     if locks_closing(plans):
-        q = first.q if isinstance(first, State) else first
-        plans = pinned_plans(plans, flat("q", q, plans.tree.nq, "the coordinates"), t)
+        plans = pinned_plans(plans, flat("q", arguments[0], plans.tree.nq, "the coordinates"), t)
     return plans, arguments
 
 

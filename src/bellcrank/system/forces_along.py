@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError
-from bellcrank.loops.closer import State
 from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Tracer
 from bellcrank.mechanism.forces.element import Along
@@ -71,8 +70,7 @@ def by_loop_forces(plans: LoopPlans, function: str, arguments: Sequence[Any], an
     """Derivatives of a function that may depend on forces along loop joints: these are parameters of the machine, and
     their columns those of tau."""
     names = tuple(along) if along is not None else (by,) if isinstance(by, str) else tuple(by)
-    place = 1 if arguments and isinstance(arguments[0], State) else 2
-    tau = arguments[place] if len(arguments) > place else None
+    tau = arguments[2] if len(arguments) > 2 else None
     asked = "tau" in names or then == "tau"
     if function not in ("forward_dynamics", "reactions") or not plans.tree.loop_joints or (tau is None and not asked):
         return answer(plans, function, arguments, by=by, along=along, then=then, **rest)
@@ -83,7 +81,7 @@ def by_loop_forces(plans: LoopPlans, function: str, arguments: Sequence[Any], an
         raise NotYetError("derivatives: second ones by forces of machines with loops: differentiate by tau first, and "
                           "then= by the other variable")
     wide, labels = _with_forces(plans, rows)
-    own = (*arguments[:place], np.where(plans.tree.loop_speeds(), 0.0, rows))
+    own = (*arguments[:2], np.where(plans.tree.loop_speeds(), 0.0, rows))
     if "tau" not in names:
         return answer(wide, function, own, by=by, along=along, then=then, **rest)
     if along is not None:

@@ -12,9 +12,13 @@ import numpy as np
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.evaluator import CompiledEvaluator
 from bellcrank.system.kernels import Kernels
+from bellcrank.system.state import State
 from bellcrank.target.backend import ForeignArrays
 
 __all__ = ["foreign_to", "on_copies", "to_numpy"]
+
+#: what of a state may live on a device
+_STATE = ("q", "u", "t", "contacts")
 
 
 def foreign_to(kernels: Kernels) -> ForeignArrays | None:
@@ -37,6 +41,8 @@ def to_numpy(arrays: ForeignArrays, value: Any, examples: list[Any]) -> Any:
     """Copies of what lives on the device, which is noted among the `examples`."""
     if isinstance(value, Mapping):
         return {key: to_numpy(arrays, x, examples) for key, x in value.items()}
+    if isinstance(value, State):
+        return replace(value, **{name: to_numpy(arrays, getattr(value, name), examples) for name in _STATE})
     if isinstance(value, tuple):
         parts = [to_numpy(arrays, x, examples) for x in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, by_name, check_finite, check_unmasked, flat, leading
 from bellcrank.errors import StateError
-from bellcrank.loops.closer import Extra, State
+from bellcrank.loops.closer import Extra
 from bellcrank.loops.nearest import Held
 from bellcrank.mechanism.checks import HUGE
 from bellcrank.mechanism.joints.held_joint import HeldJoint
 from bellcrank.system.loop_errors import closure_index
+from bellcrank.system.state import State, coordinates_of
 from bellcrank.topology.tree import Closure
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assem
         each = [near(plans, name, one_of(plans, values, lead, i), what) for i in np.ndindex(*lead)]
         return np.array(each).reshape(*lead, plans.tree.nq)
     if not isinstance(values, Mapping):
-        given = values.q if isinstance(values, State) else values
+        given = coordinates_of(values, plans.configuration.state_names, what)
         start = flat(name, given, plans.tree.nq, "the coordinates")
         start = start.copy() if many else one_state(what, name, start)
         check_finite(what, name, start, plans.configuration.coordinate_names)
@@ -238,7 +239,7 @@ def batch_axes(plans: LoopPlans, values: State | Values, speeds: bool = False) -
         parts = [np.empty((*_axes_of(value, _width(plans, key, speeds)), 0)) for key, value in values.items()
                  if getattr(value, "ndim", 0)]
         return leading(parts) if parts else ()
-    shape: tuple[int, ...] = getattr(values.q if isinstance(values, State) else values, "shape", ())
+    shape: tuple[int, ...] = getattr(coordinates_of(values, plans.configuration.state_names, "assemble"), "shape", ())
     return shape[:-1]
 
 
@@ -264,7 +265,7 @@ def one_of(plans: LoopPlans, values: State | Values, lead: tuple[int, ...], inde
                 array = np.broadcast_to(array, (*lead, *rest))[index]
             out[key] = array
         return out
-    array = values.q if isinstance(values, State) else values
+    array = coordinates_of(values, plans.configuration.state_names, "assemble")
     whole: Values = np.broadcast_to(array, (*lead, array.shape[-1]))[index] if getattr(array, "ndim", 0) > 1 else array
     return whole
 

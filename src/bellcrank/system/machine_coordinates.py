@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.system.model import Model
+from bellcrank.system.state import State
 from bellcrank.system.state_methods import of_arrays
 
 __all__ = ["MachineCoordinates"]
@@ -53,10 +55,21 @@ class MachineCoordinates:
         return self.model.configuration.neutral()
 
     @checked
-    def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()
-                     ) -> tuple[Floats, Floats]:
-        """Random q (angles within a turn, lengths of order one, uniform orientations) and u of order one."""
-        return self.model.configuration.random_state(rng, size)
+    def state(self, q: Mapping[str, Any] | npt.ArrayLike | None = None,
+              u: Mapping[str, Any] | npt.ArrayLike | None = None, *, t: npt.ArrayLike = 0.0) -> State:
+        """A `State` with these coordinates and speeds, arrays or {joint or "joint.coordinate": value}; what is not
+        given is zero. Loops are not closed: `System.assemble` and `System.project` do that.
+
+        >>> import bellcrank as bc
+        >>> bc.compile(bc.load("double_pendulum")).state({"elbow": 0.5}, t=2.0)
+        State(t=2.0, q: shoulder.angle=0, elbow.angle=0.5, u: shoulder.angle=0, elbow.angle=0)
+        """
+        check_time(t)
+        if q is not None and not isinstance(q, Mapping):
+            q = flat("q", q, self.nq, "the coordinates")
+        if u is not None and not isinstance(u, Mapping):
+            u = flat("u", u, self.nu, "one for every speed")
+        return self.model.configuration.state(self.neutral(), np.zeros(self.nu), t).replace(q, u)
 
     @of_arrays
     def integrate(self, q: npt.ArrayLike, du: npt.ArrayLike) -> Floats:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from bellcrank.arguments import checked
 from bellcrank.arrays import START, Floats, Forces
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system import (
     body_kinematics,
@@ -32,7 +31,8 @@ from bellcrank.system.element_states import ElementForces
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.machine_coordinates import MachineCoordinates
-from bellcrank.system.state_methods import method_doors, of_arrays, of_motion, of_position
+from bellcrank.system.state import State
+from bellcrank.system.state_methods import method_doors, of_motion, of_position
 
 __all__ = ["Machine"]
 
@@ -159,13 +159,21 @@ class Machine(MachineCoordinates):
         motions = reduced.motions_for(self.plans, q, t, speeds)
         return whole if motions is None else np.asarray((np.swapaxes(motions, -1, -2) @ whole[..., None])[..., 0])
 
-    @of_arrays
+    @of_motion()
     def hamilton(self, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
                  wrenches: Wrenches = None, t: npt.ArrayLike = START) -> tuple[Floats, Floats]:
         """Hamilton's equations: speeds u and rates dp/dt of the state (q, p). Cost: O(n).
 
         What p says about prescribed speeds is ignored, and their dp/dt lacks the drive force. With loops, p is M u
-        plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds.
+        plus the loops' impulses, which need not be known: start with `momenta` of consistent speeds. Also
+        ``hamilton(state, tau)``, with the momenta of a `State`.
+
+        >>> import bellcrank as bc
+        >>> linkage = bc.compile(bc.load("four_bar"))
+        >>> state = linkage.assemble(q={"A": 0.5}, u={"A": 1.0})
+        >>> speeds, rates = linkage.hamilton(state)
+        >>> bool(abs(speeds - state.u).max() < 1e-12)
+        True
         """
         return forward_dynamics.hamilton(self.plans, q, p, tau, wrenches=wrenches, t=t)
 

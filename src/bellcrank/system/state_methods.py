@@ -20,7 +20,6 @@ from bellcrank.arguments import checked
 from bellcrank.arrays import check_time
 from bellcrank.errors import StateError
 from bellcrank.formulations.common.body_kinetics import AT_BODY
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Body
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.drive_programs import drives_doors
@@ -28,6 +27,7 @@ from bellcrank.system.foreign_arrays import foreign_to, on_copies
 from bellcrank.system.forward_dynamics import forward_doors
 from bellcrank.system.kernels import NO_DOORS, DoorPair, DoorTable
 from bellcrank.system.reactions import reaction_doors
+from bellcrank.system.state import State, coordinates_of
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -94,11 +94,16 @@ def of_motion(door: str = "", body: bool = False) -> Callable[
 
 
 def of_arrays(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """For a method that no `State` can be given to: arrays of a device are copied, and results go there."""
-    safe = checked(method)
+    """For a method of the space of positions, where the coordinates of a `State` stand for it: arrays of a device are
+    copied, and results go there."""
+    safe, name = checked(method), method.__name__
 
     @wraps(method)
-    def called(system: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+    def called(system: Any, *args: Any, **kwargs: Any) -> R:
+        if any(x.__class__ is State for x in (*args, *kwargs.values())):
+            names = system.model.configuration.state_names
+            args = tuple(coordinates_of(x, names, name) for x in args)
+            kwargs = {key: coordinates_of(x, names, name) for key, x in kwargs.items()}
         elsewhere = foreign_to(system.kernels)
         if elsewhere is None:
             return safe(system, *args, **kwargs)
@@ -117,6 +122,7 @@ def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Ca
     """The method, with a `State` for its first `count` arguments if one is given, and through its door if that fits."""
     parameters, safe = signature(method).parameters.values(), checked(method)
     names = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD][1:]  # behind self
+    momenta = count > 1 and names[1] == "p"
     ask = _asks_nobody if not door else _asks_of_pose if door == "pose" else \
         _asks_of_body(door, names.index("body")) if body else _asks(door)
 
@@ -126,9 +132,11 @@ def _called(method: Callable[..., Any], count: int, door: str, body: bool) -> Ca
             args = (*args, kwargs.pop(names[len(args)]))
         state = args[0] if args and args[0].__class__ is State else None
         if state is not None:
-            if len(args) - 1 > len(names) - count or (count > 1 and "u" in kwargs):
+            if len(args) - 1 > len(names) - count or (count > 1 and names[1] in kwargs):
                 raise _u_twice(method.__name__)
-            args = (*(state.q, state.u)[:count], *args[1:])
+            state.check_names(self.model.configuration.state_names, method.__name__)
+            second = self.momenta(state, t=kwargs.get("t", state.t), speeds="tree") if momenta else state.u
+            args = (*(state.q, second)[:count], *args[1:])
         elif count > 1 and len(args) == 1 and isinstance(args[0], tuple) and len(args[0]) == 2:
             raise StateError(f"{method.__name__}: takes q and u, or a State as assemble() returns it; unpack the pair: "
                              f"{method.__name__}(*pair)")

@@ -11,11 +11,11 @@ import numpy as np
 from bellcrank.arrays import Floats, how_many
 from bellcrank.compiled.compile import compile
 from bellcrank.errors import AssemblyError, BellcrankError, ModelError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
+from bellcrank.system.state import State, coordinates_of
 from bellcrank.view.force_curves import force_curves
 from bellcrank.view.frame_algebra import triple_of, turned
 from bellcrank.view.scene import PALETTE, Arrow, Scene, SceneModel, Trace, Track
@@ -113,7 +113,7 @@ class _Maker:
             q, note = _position(system)
             self.notes += [note] * bool(note)
         else:
-            q = np.asarray(state.q if isinstance(state, State) else state, dtype=float)
+            q = np.asarray(coordinates_of(state, system.model.configuration.state_names, "a picture"), dtype=float)
         if q.shape != (system.nq,):
             raise StateError(f"a picture of a state needs one q of {system.nq} coordinates, got shape {q.shape}")
         t = float(state.t) if isinstance(state, State) and np.ndim(state.t) == 0 else 0.0

@@ -17,12 +17,12 @@ from bellcrank.arrays import Floats
 from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
 from bellcrank.errors import BellcrankError, BranchWarning, ModelError, StateError
-from bellcrank.loops.closer import State
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.simulate.turning import unit_quaternions
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
+from bellcrank.system.state import State
 from bellcrank.view.force_curves import GrowingCurves
 from bellcrank.view.live_server import LiveServer, Remaking, Session
 from bellcrank.view.posture import MOST_SPEEDS, Posture

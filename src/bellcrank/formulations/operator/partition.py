@@ -38,7 +38,7 @@ Two arms hold a crate by ball joints; then one lets go:
 ...         last = link
 ...     _ = m.add_joint(f"{name} grip", bc.Spherical(), last, crate, at=(0.2 * side, 0.0, 0.0))
 >>> system = bc.compile(m, "operator", cut=["left grip", "right grip"])
->>> q, u = system.assemble(u=np.linspace(-1.0, 1.0, system.nu))[:2]
+>>> q, u = system.assemble(u=np.linspace(-1.0, 1.0, system.nu))
 >>> grasp = bc.analyze.partition(system, q, u, secondary=["crate"])
 >>> bool(np.allclose(grasp.step_f(), system.forward_dynamics(q, u)))
 True

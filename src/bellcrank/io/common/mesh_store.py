@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.common.atomic import write_bytes
+from bellcrank.files.atomic import write_bytes
 from bellcrank.io.common.names import unused
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 

@@ -14,7 +14,7 @@ import numpy as np
 from bellcrank.arguments import must_be
 from bellcrank.compiled.system import System
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.common.atomic import write_text
+from bellcrank.files.atomic import write_text
 from bellcrank.io.export.c_functions import add_function, check_function
 from bellcrank.io.export.c_header import Draft, header_text
 from bellcrank.io.export.c_step import add_step, check_stepper

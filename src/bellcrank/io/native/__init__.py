@@ -81,7 +81,7 @@ def write_native(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: 
     Laws written in Python are traced for that; one that cannot be is a `ModelError` that names it, as is a joint type
     of your own.
     """
-    from bellcrank.io.common.atomic import write_text
+    from bellcrank.files.atomic import write_text
 
     suffix = Path(os.fsdecode(path)).suffix.lower()
     if suffix not in SUFFIXES:

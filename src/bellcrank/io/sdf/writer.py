@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.atomic import write_text
+from bellcrank.files.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
 from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.common.mesh_store import Meshes, MeshStore

@@ -17,7 +17,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.atomic import write_text
+from bellcrank.files.atomic import write_text
 from bellcrank.io.common.changing_topology import refuse_changing
 from bellcrank.io.common.deforming_bodies import refuse_deforming
 from bellcrank.io.common.mesh_store import Meshes, MeshStore
