@@ -140,6 +140,34 @@ def test_functions_parameters_and_laws(function: str) -> None:
     both("laden").agree(function, ("parameters", "load", "t"))
 
 
+@pytest.mark.parametrize("name, function, body", [
+    ("laden", "velocity", "hand"), ("sprung", "reactions", None), ("sprung", "joint_speeds", None)])
+def test_what_loops_over_links_do_not_cover(name: str, function: str, body: str | None) -> None:
+    """One graph, whatever the schedule, springs between links included."""
+    c = both(name)
+    arguments = (c.q, c.u, *((0.1, 0.2, 0.3),) * (body is not None))
+    found, expected = (s.derivatives(function, *arguments, by=("q", "u", "parameters"), body=body, t=c.t)
+                       for s in (c.rolled, c.whole))
+    close(found.value, expected.value, 1e-11)
+    for x, matrix in expected.items():
+        close(found[x], matrix, 1e-10)
+
+
+def test_places_of_long_chains_by_parameters() -> None:
+    m = bc.Mechanism("chain")
+    length, before = m.parameter("length", 0.1), m.ground
+    for i in range(50):
+        body = m.add_body(f"b{i}", bc.Inertia(1.0, (0.05, 0, 0), (0.01, 0.01, 0.01)))
+        m.add_joint(f"j{i}", bc.Revolute("z"), before, body, bc.Pose((length, 0, 0)))
+        before = body
+    chain, angles = bc.compile(m), np.full(50, 0.01)
+    d = chain.derivatives("pose", angles, by=("q", "length"), body="b49")
+    turned = np.cumsum(angles)
+    arms = 0.1 * np.array([np.cos(turned), np.sin(turned)])[:, :-1]  # of the joints' pins, from the first on
+    close(d["length"][9:11], (np.array([1.0, 0.0]) * 0.1 + arms.sum(axis=1)) / 0.1, 1e-12)
+    close(d["q"][9:11, 0], [-arms[1].sum(), arms[0].sum()], 1e-12)
+
+
 @pytest.mark.parametrize("function", ["forward_dynamics", "bias", "energy"])
 def test_springs_between_links(function: str) -> None:
     """They act from outside of the loops over links."""
@@ -275,15 +303,21 @@ def test_a_ladder_of_256_cells() -> None:
 
 # -- what cannot be asked ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("function, options, words", [
-    ("forward_dynamics", {"then": "q"}, "then=... is for up to 48 links"),
-    ("pose", {"body": "hand", "by": "q"}, "body=... is for up to 48 links"),
-    ("mass_matrix", {"by": "q"}, "of such machines forward_dynamics, bias"),
     ("forward_dynamics", {"by": "mass"}, "nothing called 'mass'"),
     ("forward_dynamics", {"weights": np.zeros(3)}, "weights need the shape of forward_dynamics")])
 def test_refusals(function: str, options: dict[str, Any], words: str) -> None:
     c = both("laden")
     with pytest.raises(bc.BellcrankError, match=words):
-        c.rolled.derivatives(function, c.q, *(() if function in ("pose", "mass_matrix") else (c.u,)), **options)
+        c.rolled.derivatives(function, c.q, c.u, **options)
+
+
+@pytest.mark.parametrize("function, options", [("forward_dynamics", {"then": "q"}), ("mass_matrix", {"by": "q"}),
+                                               ("reactions", {"by": "u"})])
+def test_what_grows_with_the_square_of_the_links_is_refused(function: str, options: dict[str, Any]) -> None:
+    chain = bc.compile(bc.load("chain", n=49))
+    q = np.zeros(chain.nq)
+    with pytest.raises(bc.NotYetError, match="more than 48 links forward_dynamics, .*, pose, .* can be differentiated"):
+        chain.derivatives(function, q, *(() if function == "mass_matrix" else (q,)), **options)
 
 
 def test_inputs_are_checked() -> None:

@@ -92,9 +92,18 @@ def _energy(functions: Functions, tree: Tree) -> Quantity:
 
 
 def _of_joints(name: str, inputs: tuple[str, ...]) -> Callable[[Functions, Tree], Quantity]:
-    """Coordinates, speeds or accelerations of all joints: what they are, and how they follow from what moves them."""
+    """Coordinates, speeds or accelerations of all joints: what they are, and how they follow from what moves them.
+    Those of prescribed joints are what their laws say."""
     def entries(tracer: Tracer) -> list[Number]:
-        return [tracer.graph.leaf((name, i)) for i in range(tracer.tree.nq if name == "q" else tracer.tree.nu)]
+        tree = tracer.tree
+        out = [tracer.graph.leaf((name, i)) for i in range(tree.nq if name == "q" else tree.nu)]
+        if any(tree.prescribed):
+            starts = tree.q_start if name == "q" else tree.u_start
+            for k, link in enumerate(tracer.machine(inputs).views):
+                if k and link.prescribed is not None:
+                    own: list[Number] = getattr(link, name)
+                    out[int(starts[k]):int(starts[k]) + len(own)] = own
+        return out
 
     return lambda functions, tree: Quantity(inputs, tree.nq if name == "q" else tree.nu, entries)
 

@@ -221,6 +221,19 @@ class LoopedDirect(Direct):
             entries[own.u] = getattr(view, method)(*self._ends(own, rates))
         return entries
 
+    def speed_row(self, v: int) -> dict[int, Number]:
+        """How a speed follows from those of the links: itself, or that of a loop joint."""
+        own = next((own for own in self.tree.loop_joints if own.u.start <= v < own.u.stop), None)
+        if own is None:
+            return {v: 1.0}
+        row = {}
+        for path in paths_between(self.tree, own.closure.first, own.closure.second):
+            for k in (w for link in path for w in self.tree.movers(link)):
+                unit: list[Number] = [0.0] * self.tree.nu
+                unit[k] = 1.0
+                row[k] = self.with_loop_joints("speeds", unit)[v]
+        return row
+
     def loop_joints_turned(self) -> list[Number]:
         """How far the coordinates of loop joints turn them away from where the links are: 4 sin(angle / 2)^2."""
         still = [0.0] * self.tree.nu

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.derivatives.derived import (
     Quantity,
@@ -27,6 +28,7 @@ from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.scalar.graph import LEAF, reachable
+from bellcrank.system.drive_programs import drive_entries, inverse_at
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from bellcrank.topology.tree import Tree
 
 __all__ = ["Answer", "Question", "Reading", "along_speeds", "answer_to", "arguments_of", "check_question", "inputs_of",
-           "reading_of"]
+           "reading_of", "with_drives"]
 
 #: (what, names of its entries)
 Axes = tuple[tuple[str, Sequence[Any]], ...]
@@ -54,11 +56,13 @@ class Question:
     closed: bool
     product: str  #: "", "along", "weights" or "twice"
     then: str | None = None
+    drives: tuple[int, ...] = ()  #: of inverse dynamics with loops, the speeds at which forces act
 
     def __str__(self) -> str:
         return (f"derivatives of {self.function}" + (f" of {self.body!r}" if self.body is not None else "")
                 + f" by {', '.join(self.by)}" + (f", then {self.then}" if self.then is not None else "")
                 + (" along the closed machine" if self.closed else "")
+                + (f" with drives at {self.drives}" if self.drives else "")
                 + {"": "", "along": " (one direction)", "weights": " (weighted)",
                    "twice": " (one direction, weighted)"}[self.product])
 
@@ -111,6 +115,13 @@ def arguments_of(plans: LoopPlans, asked: Question, arguments: Sequence[Any]) ->
     given: dict[str, Any] = left | dict(zip(inputs, arguments, strict=False))
     given["tau"] = left["tau"] if given["tau"] is None else plans.configuration.forces(given["tau"])
     return {x: given[x] for x in inputs}
+
+
+def with_drives(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> Question:
+    """A question about inverse dynamics, with the drives that the method itself has."""
+    if asked.function != "inverse_dynamics" or not plans.tree.looped:
+        return asked
+    return replace(asked, drives=drive_entries(plans, q, t, None))
 
 
 def check_question(asked: Question) -> None:
@@ -204,6 +215,8 @@ def _quantity(plans: LoopPlans, asked: Question, tree: Tree) -> Quantity:
         return _of_body(plans, asked, asked.body)
     if asked.function == "outputs":
         return plans.kernels.kept("outputs", lambda: _outputs(plans))
+    if asked.drives and (tree.plan is None or asked.drives != tree.plan.independent):
+        return plain(inverse_at(asked.drives), tree)
     return quantity(asked.function, plans.kernels.functions, tree)
 
 
@@ -219,7 +232,7 @@ def _outputs(plans: LoopPlans) -> Quantity:
 
 
 def _of_body(plans: LoopPlans, asked: Question, body: str) -> Quantity:
-    function = plans.kernels.at_body(asked.function, body)
+    function = plans.kernels.at_body(asked.function, body, whole=True)
     if function is None:
         raise ModelError(f"derivatives of {asked.function}: {plans.kernels.why_not_at(body)}")
     return plain(function, plans.tree)

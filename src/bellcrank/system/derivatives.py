@@ -22,6 +22,7 @@ from bellcrank.system.derivative_questions import (
     arguments_of,
     check_question,
     inputs_of,
+    with_drives,
 )
 from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import Evaluator
@@ -29,7 +30,7 @@ from bellcrank.system.forces_along import by_loop_forces
 from bellcrank.system.held_values import locks_closing
 from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
-from bellcrank.system.large_derivatives import LargeDoor, large_door, large_entries, large_question
+from bellcrank.system.large_derivatives import LargeDoor, in_loops, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reactions
 from bellcrank.system.state import State, parts_of
@@ -103,15 +104,15 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
     given = arguments_of(plans, asked, arguments)
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
-    if product == "twice":
-        refuse_large(plans, "derivatives along and with weights")
+    asked = with_drives(plans, asked, given["q"], t)
     other = _other_speeds(plans, asked, given["q"], t)
-    if other is not None and (then is not None or product == "twice" or not plans.kernels.direct):
+    looping = in_loops(plans, asked, given["q"], t)
+    if other is not None and (then is not None or product == "twice" or looping):
         own = ", ".join(plans.configuration.speed_names[v] for v in plans.first(given["q"], t).independent)
         warnings.warn(f"derivatives of {plans.tree.name!r}: second ones, and those of large machines, are along {own}, "
                       "not along the independent speeds asked for", BellcrankWarning, stacklevel=outside())
         other = None
-    if not plans.kernels.direct:
+    if looping:
         large = large_question(plans, asked, given["q"], t)
         given |= _vectors(function, large.reading, along, weights)
         return read_entries(asked, large.reading, large_entries(plans, large, given, wrenches, t))
@@ -241,6 +242,7 @@ def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluato
     refuse_large(plans, "derivatives at once or bound to arrays")
     plans = differentiable(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
+    asked = with_drives(plans, asked, nowhere["q"], 0.0)
     other = _other_speeds(plans, asked, nowhere["q"], 0.0)
     if other is not None:
         raise NotYetError(f"derivatives of {plans.tree.name!r} bound to arrays have other independent speeds than "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import AssemblyError
-from bellcrank.formulations.elimination.closed_inverse import with_more_drives
+from bellcrank.formulations.elimination.closed_inverse import with_drives_at, with_more_drives
 from bellcrank.lowering.function import Function
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.kernels import NO_DOORS, DoorPair
@@ -19,7 +20,8 @@ from bellcrank.target.backend import DoorForm
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["DriveProgram", "allowed_motions", "drive_entries", "drive_program", "drives_doors", "usual_drives"]
+__all__ = ["DriveProgram", "allowed_motions", "drive_entries", "drive_program", "drives_doors", "inverse_at",
+           "usual_drives"]
 
 
 class DriveProgram(NamedTuple):
@@ -48,16 +50,21 @@ def drive_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: 
         return None
     try:
         first = plans.first(q, t)
-        plan = first if set(first.independent) <= set(drives) else plans.driven_at(drives)
+        some = plans.tree.loop_speeds()[list(drives)].any()
+        plan = first if some or set(first.independent) <= set(drives) else plans.driven_at(drives)
     except AssemblyError:  # open, and closed nowhere near; or plans are made where the states are
         return None
-    if not plan.independent or not set(plan.independent) <= set(drives):
+    if not plan.independent or len(drives) < len(plan.independent):
         return None
-    extra = tuple(v for v in drives if v not in plan.independent)
-    if plans.tree.loop_speeds()[list(drives)].any():  # programs know the drives of joints that carry links
+    if some:
+        name = inverse_at(drives).name
+        plans.kernels.functions.setdefault(name, inverse_at(drives))
+    elif set(plan.independent) <= set(drives):
+        name = _function(plans, plan is first, tuple(v for v in drives if v not in plan.independent))
+    else:
         return None
-    name, run = _function(plans, plan is first, extra), plans.kernels.planned(plan)
-    return DriveProgram(name, run, bool(extra)) if fits(plans, run, name) else None
+    run = plans.kernels.planned(plan)
+    return DriveProgram(name, run, len(drives) > len(plan.independent)) if fits(plans, run, name) else None
 
 
 def _function(plans: LoopPlans, usual: bool, extra: tuple[int, ...]) -> str:
@@ -71,6 +78,13 @@ def _function(plans: LoopPlans, usual: bool, extra: tuple[int, ...]) -> str:
     functions.setdefault(name, Function(name, lambda tree: with_more_drives(tree, extra), ("q", "u", "udot"), "speeds",
                                         whole=True))
     return name
+
+
+@cache
+def inverse_at(drives: tuple[int, ...]) -> Function:
+    """Inverse dynamics with drives at any speeds."""
+    return Function(f"closed_inverse at {drives}", lambda tree: with_drives_at(tree, drives), ("q", "u", "udot"),
+                    "speeds", whole=True)
 
 
 def usual_drives(plans: LoopPlans) -> DriveProgram | None:

@@ -362,13 +362,15 @@ class Kernels:
         found: Floats | None = doors(*[given[n] for n in self.functions[name].inputs])
         return found
 
-    def at_body(self, what: str, body: str | None) -> Function | None:
+    def at_body(self, what: str, body: str | None, whole: bool = False) -> Function | None:
         """The function of one body or frame (see `formulations.common.body_kinetics`), or of all bodies ("pose", None);
-        None where there is none: for what stands still, and for large machines (see `why_not_at`)."""
+        None where there is none: for what stands still, and for large machines (see `why_not_at`) unless they may be
+        looked at as a `whole`."""
         name = f"{what} of {body!r}" if body is not None else "poses of all bodies"
+        name = name if self.direct else f"{name}, whole"
         with self.shared.lock:
             if name not in self.functions:
-                made = None if not self.direct else poses_function(self.model, name) if body is None else \
+                made = None if not (self.direct or whole) else poses_function(self.model, name) if body is None else \
                     body_function(self.model, what, body, name)
                 if made is None:
                     return None

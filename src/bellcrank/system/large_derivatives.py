@@ -14,6 +14,7 @@ from bellcrank.derivatives.directions import MOTION
 from bellcrank.derivatives.pair_functions import pair_functions
 from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.formulations import functions_of
+from bellcrank.lowering.choose import UNROLL_LINKS
 from bellcrank.lowering.function import Function, input_sizes
 from bellcrank.system.array_products import Chain, ClosedInverse, ClosedMotion, OpenProducts, Plain, Sum
 from bellcrank.system.derivative_questions import Question, Reading, check_question, reading_of
@@ -29,10 +30,15 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.topology.tree import Tree
 
-__all__ = ["LargeDoor", "LargeQuestion", "large_door", "large_entries", "large_question", "large_slopes"]
+__all__ = ["LargeDoor", "LargeQuestion", "in_loops", "large_door", "large_entries", "large_question", "large_slopes"]
 
 #: what is one function as it stands
 _PLAIN = ("momenta", "kinetic_energy", "potential_energy", "center_of_mass", "momentum", "joint_laws")
+#: and all functions whose derivatives are
+_ROLLED = ("forward_dynamics", "inverse_dynamics", "bias", "stored_energy", "energy", *_PLAIN)
+#: what is one graph that grows with the number of links alone, for machines of any size
+_LINEAR = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "outputs", "joint_coordinates",
+           "joint_speeds", "joint_accelerations", "pair_wrenches")
 
 
 def _functions(tree: Tree) -> dict[str, Function]:
@@ -63,10 +69,6 @@ def _chain(plans: LoopPlans, name: str, functions: Mapping[str, Function]) -> Ch
         "energy": lambda: Sum(((1.0, Plain(functions["motion_and_gravity"])), (1.0, stored)))
         if tree.joint_forces or tree.pairs else Plain(functions["motion_and_gravity"])}
     made |= dict.fromkeys(_PLAIN, lambda: Plain(functions[name]))
-    if name not in made or (name == "inverse_dynamics" and tree.looped and any(tree.prescribed_speeds())):
-        raise NotYetError(f"derivatives of {name}: {tree.name!r} has {tree.n} links and is rolled into loops; of such "
-                          f"machines {', '.join(made)} can be differentiated, the forces of closed ones where nothing "
-                          "is prescribed")
     return made[name]()
 
 
@@ -91,17 +93,27 @@ class LargeQuestion(NamedTuple):
                                          for x in self.asked.by)
 
 
+def in_loops(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> bool:
+    """Whether a question is answered by code that loops over links; others are one graph of the whole machine."""
+    if plans.kernels.direct:
+        return False
+    covered = asked.then is None and asked.product != "twice" and asked.function in _ROLLED
+    if covered and plans.tree.looped:
+        plan = plans.first(q, t)
+        covered = not (asked.closed and plan.slipping) and (asked.function != "inverse_dynamics" or (
+            asked.drives == plan.independent and not any(plans.tree.prescribed_speeds())))
+    if not covered and plans.kernels.large and (asked.then is not None or asked.function not in _LINEAR):
+        raise NotYetError(f"{asked}: {plans.tree.name!r} has {plans.tree.n} links and is rolled into loops; of "
+                          f"machines with more than {UNROLL_LINKS} links {', '.join((*_ROLLED, *_LINEAR))} can be "
+                          "differentiated, once; of closed ones forces at the independent joints where nothing is "
+                          "prescribed, and forces where nothing rolls")
+    return covered
+
+
 def large_question(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> LargeQuestion:
-    """What answers a question, checked. Directions of closed machines are those of the first plan."""
+    """What answers a question (see `in_loops`). Directions of closed machines are those of the first plan."""
     tree = plans.tree
-    if asked.body is not None or asked.then is not None:
-        raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
-                          f"loops; {'body' if asked.then is None else 'then'}=... is for up to 48 links")
     plan = plans.first(q, t) if tree.looped else None
-    if asked.closed and plan is not None and plan.slipping:
-        raise NotYetError(f"derivatives of {asked.function}: {tree.name!r} has {tree.n} links and is rolled into "
-                          "loops; the closed ones of machines with rolling or knife edges are for up to 48 links, "
-                          "closed=False differentiates by each coordinate")
 
     def made() -> LargeQuestion:
         functions = _functions(tree)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from bellcrank.system.model import Model
     from bellcrank.topology.tree import Tree
 
-__all__ = ["reaction_doors", "reactions"]
+__all__ = ["reaction_doors", "reaction_tree", "reactions", "sharing_plans"]
 
 
 def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -46,7 +46,7 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     given: GivenForces | None = None
     force: Floats | None = None
     limited = udot is not None and bool(plans.tree.actuators)  # motions know no limits
-    usual = None if limited else _sharing(plans, q, t, tau is None and udot is not None)
+    usual = None if limited else sharing_plans(plans, q, t, tau is None and udot is not None)
     if usual is not None:
         return _as_usual(plans, usual, q, u, tau, udot, wrenches, t)
     if tau is None and udot is not None and plans.tree.looped:
@@ -67,7 +67,7 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
     return out
 
 
-def _sharing(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: bool = False) -> LoopPlans | None:
+def sharing_plans(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: bool = False) -> LoopPlans | None:
     """The machine that says how joints share loads which mechanics leaves open: that cut as usual, so that nobody sees
     where loops are cut. None if it is this one, or if everything is determined; `drives`: which joints drive a motion
     is open, too, where nobody says so."""
@@ -114,14 +114,14 @@ def reaction_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, plan:
         plan = (plan or plans.first(q, t)) if plans.tree.looped else None
     except AssemblyError:  # open, and closed nowhere near
         return None
-    run = kernels.of_tree(("reactions", None if plan is None else plan.key), lambda: _planned(plans, plan))
+    run = kernels.of_tree(("reactions", None if plan is None else plan.key), lambda: reaction_tree(plans, plan))
     if [c.name for c in run.tree.closures] != [c.name for c in plans.tree.closures]:
         return None
     fits = run.tree.n <= UNROLL_LINKS and kernels.maker.schedule != "rolled"
     return ReactionProgram(run, run.tree.loaded_names) if fits else None
 
 
-def _planned(plans: LoopPlans, plan: LoopPlan | None) -> Tree:
+def reaction_tree(plans: LoopPlans, plan: LoopPlan | None) -> Tree:
     """The machine with every body a link of its own, and a plan, which counts links of the machine as it moves."""
     tree = _unmerged(plans.model)
     if plan is None:
@@ -214,7 +214,7 @@ def reaction_doors(plans: LoopPlans) -> DoorPair:
     """Reactions at the accelerations of forward dynamics at the least cost, (q, u, tau), where both are one kernel."""
     try:
         q = plans.reference().q if plans.tree.looped else plans.configuration.neutral()
-        program = None if plans.tree.actuators or _sharing(plans, q, 0.0) else reaction_program(plans, q, 0.0)
+        program = None if plans.tree.actuators or sharing_plans(plans, q, 0.0) else reaction_program(plans, q, 0.0)
     except AssemblyError:  # plans are made where the states are
         program = None
     forward, none = forward_doors(plans), np.zeros(plans.tree.nu)

@@ -21,7 +21,7 @@ from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluato
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.large_derivatives import large_slopes
 from bellcrank.system.loop_plans import LoopPlans
-from bellcrank.system.reactions import reaction_program
+from bellcrank.system.reactions import reaction_tree
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -68,15 +68,25 @@ def by_elimination(plans: LoopPlans) -> LoopPlans:
 def evaluator_for(plans: LoopPlans, asked: Question, given: Mapping[str, Any], t: npt.ArrayLike,
                plan: LoopPlan | None = None) -> tuple[Evaluator, LoopPlan | None]:
     """What runs the function, and the plan for loops, if it is not given."""
+    if plans.tree.looped:
+        plan = plan or plans.first(given["q"], t)
     if asked.function == "reactions":
-        program = reaction_program(plans, given["q"], t, plan)
-        if program is None:
-            raise NotYetError(f"derivatives of reactions: {plans.tree.name!r} has no program for them")
-        return program.run, program.run.tree.plan
-    if not plans.tree.looped:
-        return plans.kernels.evaluator, None
-    plan = plan or plans.first(given["q"], t)
-    return plans.kernels.planned(plan), plan
+        run = plans.kernels.kept(("reactions as a whole", None if plan is None else plan.key),
+                                 lambda: plans.kernels.maker(reaction_tree(plans, plan)))
+        if [c.name for c in run.tree.closures] != [c.name for c in plans.tree.closures]:
+            raise NotYetError(f"derivatives of reactions: welds close loops of {plans.tree.name!r}, and their "
+                              "reactions have no program; join the welded bodies, or give the welds as other joints")
+        return run, plan
+    return planned(plans, plan), plan
+
+
+def planned(plans: LoopPlans, plan: LoopPlan | None) -> Evaluator:
+    """What runs functions of the whole machine, springs between its links included, by a plan."""
+    kernels = plans.kernels
+    if kernels.springs_outside:
+        return kernels.kept(("with springs", None if plan is None else plan.key),
+                            lambda: kernels.maker(replace(plans.tree, plan=plan)))
+    return kernels.evaluator if plan is None else kernels.planned(plan)
 
 
 class Slopes(NamedTuple):
@@ -152,7 +162,7 @@ def turned(plans: LoopPlans, asked: Question, answer: Answer, here: Mapping[str,
     chart = np.zeros((1, 0))
     if asked.closed:
         assert whole.chart is not None and plan is not None
-        ways = plans.kernels.planned(plan)
+        ways = planned(plans, plan)
         ways = TracedEvaluator(ways) if isinstance(ways, CompiledEvaluator) and states < _FEW else ways
         chart = plans.kernels.evaluate(whole.chart.name, here, None, t, ways).out
     out, motions = _directed(plans, answer, whole, full, found.out, chart)
@@ -168,7 +178,7 @@ def in_directions_shown(plans: LoopPlans, asked: Question, answer: Answer, given
     plans.kernels.functions |= {whole.function.name: whole.function, whole.chart.name: whole.chart}
     here = {x: given[x] for x in answer.what.inputs if x != "t"}
     found = plans.kernels.evaluate(whole.function.name, here, wrenches, t, run)
-    chart = plans.kernels.evaluate(whole.chart.name, here, None, t, plans.kernels.planned(plan)).result
+    chart = plans.kernels.evaluate(whole.chart.name, here, None, t, planned(plans, plan)).result
     rows = np.broadcast_to(chart, (*found.lead, chart.shape[-1])).reshape(len(found.out), -1)
     good = np.isfinite(found.out).all(axis=-1) & np.isfinite(rows).all(axis=-1)
     out, _ = _directed(plans, answer, whole, full, found.out[good], rows[good])

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from bellcrank.formulations.common.link_kinematics import joint_laws
 from bellcrank.formulations.common.shares import largest_share
-from bellcrank.formulations.common.small_systems import solve_positive
+from bellcrank.formulations.common.small_systems import solve_general, solve_positive
 from bellcrank.formulations.elimination.constraint_loads import (
     LoadSolver,
     Projected,
@@ -45,7 +45,7 @@ from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Field, Sweeps
 
 __all__ = ["closed_inverse", "constraint_multipliers", "enforced_forces", "independent_forces", "needed_forces",
-           "where_loops_hold", "with_more_drives"]
+           "where_loops_hold", "with_drives_at", "with_more_drives"]
 
 _NOT_A_NUMBER = float("nan")
 
@@ -71,6 +71,35 @@ def with_more_drives(tree: Sweeps, extra: Sequence[int], watched: bool = True) -
         tau[v] = x
     _enforced(machine, solver, found, needed, tau)
     return _only_closed(machine, constraints, tau) if watched else machine.joint_field(tau)
+
+
+def with_drives_at(tree: Sweeps, drives: Sequence[int]) -> Field:
+    """Forces at any speeds whose joints determine the motion, those of loop joints as well; the smallest of all if
+    there are more than degrees of freedom. With B the forces at the tree's speeds that a unit of each drive amounts to,
+    N^T B tau = N^T f."""
+    machine = require_direct(tree)
+    constraints = every_constraint(machine)
+    solver, needed = LoadSolver(machine, constraints), needed_forces(machine)
+    parts = [machine.speed_row(v) for v in drives]  # columns of B
+    columns = [solver.projected(part).force for part in parts]
+    wanted = solver.projected(needed).force
+    every = solver.independent
+    if len(drives) == len(every):
+        matrix = [[column[v] for column in columns] for v in every]
+        forces = [x for x, in solve_general(matrix, [[wanted[v]] for v in every])]
+    else:
+        square = [[sum((a[v] * a[w] for a in columns), 0.0) for w in every[:i + 1]] for i, v in enumerate(every)]
+        shares = dict(zip(every, solve_positive(square, [wanted[v] for v in every]), strict=True))
+        forces = [sum((column[v] * x for v, x in shares.items()), 0.0) for column in columns]
+    left = dict(needed)
+    for part, force in zip(parts, forces, strict=True):
+        for v, x in part.items():
+            left[v] = left[v] - x * force
+    tau: list[Number] = [0.0] * machine.tree.nu
+    _enforced(machine, solver, solver.projected(left), left, tau)
+    for v, x in zip(drives, forces, strict=True):
+        tau[v] = x
+    return _only_closed(machine, constraints, tau)
 
 
 def needed_forces(machine: LoopedDirect) -> dict[int, Number]:
