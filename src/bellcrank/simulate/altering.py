@@ -102,7 +102,9 @@ def _check(model: Model, now: Arrangement, change: Change, order: Sequence[str])
 
 def _unknown(model: Model, what: str, name: str, known: Sequence[str]) -> None:
     if name in model.tree.joint_names:
-        raise ModelError(f"{what}: {in_the_tree(model.tree, name)}")
+        later = "; if its loop shall open by what a function decides, compile with cut=[...] of it" \
+            if what == "detach" and model.tree.looped else ""
+        raise ModelError(f"{what}: {in_the_tree(model.tree, name)}{later}")
     raise ModelError(f"{what}: nothing named {name!r} closes a loop of {model.name!r}; there are "
                      f"{', '.join(map(repr, known)) or 'none'}{hint(name, known)}")
 

@@ -44,6 +44,7 @@ from bellcrank.simulate.varying_course import VaryingCourse
 from bellcrank.system.arrangements import known_closures
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 from bellcrank.system.state import State
+from bellcrank.system.usual_cut import cut_for
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
@@ -68,6 +69,14 @@ class SimulationWarning(BellcrankWarning):
     with the reason."""
 
 
+def _where_events_cut(system: Machine, events: Sequence[Event]) -> Machine:
+    """The machine with its loops cut at the joints that events let go."""
+    every = events if isinstance(events, (list, tuple)) else ()
+    names = [name for e in every if isinstance(e, Event) and isinstance(e.action, Change) for name in e.action.detach]
+    plans = cut_for(system.plans, names) if names else system.plans
+    return system if plans is system.plans else type(system)(plans.kernels)
+
+
 def simulate(system: Machine, state: Any, duration: float, *, step: float | None = None, stepper: str = "rk4",
              output: Any = None, tau: Any = None, wrenches: Any = None, control: Any = None,
              events: Sequence[Event] = (), rtol: float = 1e-9, atol: float = 1e-12,
@@ -81,6 +90,7 @@ def simulate(system: Machine, state: Any, duration: float, *, step: float | None
     elsewhere = foreign_to(system.kernels)
     if elsewhere is not None:  # samples are NumPy's, wherever they were computed
         state, tau, wrenches = (to_numpy(elsewhere, x, []) for x in (state, tau, wrenches))
+    system = _where_events_cut(system, events)
     setup = Setup.of(system, state, duration, step, stepper, output, tau, wrenches, control, events, rtol, atol,
                      threads, file, closing)
     setup = setup if happened is None else replace(setup, happened=(happened,))

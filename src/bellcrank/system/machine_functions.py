@@ -33,6 +33,7 @@ from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.machine_coordinates import MachineCoordinates
 from bellcrank.system.state import State
 from bellcrank.system.state_methods import method_doors, of_motion, of_position
+from bellcrank.system.usual_cut import cut_for
 
 __all__ = ["Machine"]
 
@@ -364,16 +365,17 @@ class Machine(MachineCoordinates):
 
     @checked
     def release(self, *names: str) -> Self:
-        """The same machine with some of its loops open: joints that close them (see `loops`, `compile(cut=...)`) or
-        constraints, by name. q and u keep their meaning, so that states can be handed over. What was let go is
-        remembered: in a simulation the event action `attach` closes it again.
+        """The same machine with some of its loops open: at joints or constraints, by name. q and u keep their meaning,
+        so that states can be handed over. What was let go is remembered: in a simulation the event action `attach`
+        closes it again.
 
         >>> import bellcrank as bc
         >>> linkage = bc.compile(bc.load("four_bar"))
         >>> linkage.release(*linkage.loops).dof
         3
         """
-        return type(self)(Kernels(variants.released(self.model, names), self.kernels.maker)) if names else self
+        made = cut_for(self.plans, names).model
+        return type(self)(Kernels(variants.released(made, names), self.kernels.maker)) if names else self
 
     @checked
     def attach(self, *names: str, at: State | npt.ArrayLike, t: float | None = None) -> Self:

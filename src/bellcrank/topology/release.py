@@ -48,8 +48,8 @@ def in_the_tree(tree: Tree, name: str) -> str:
     if f"{name}.closing" in (c.name for c in tree.closures):
         return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: it carries a link, since something "
                 "needs that (a sum, an actuator, a rotor, a coupler, a prescribed motion, actuated=)")
-    return (f"joint {name!r} belongs to the spanning tree of {tree.name!r} and cannot be let go or closed; compile "
-            f"with cut=[{name!r}]")
+    return (f"joint {name!r} of {tree.name!r} cannot be let go or closed: no other joint would carry its body; add a "
+            "Free joint beside it, which constrains nothing")
 
 
 def lock(tree: Tree, names: Collection[tuple[str, int | None]]) -> Tree:
