@@ -231,7 +231,7 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_csv_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bellcrank.io.common import atomic
+    from bellcrank.files import atomic
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

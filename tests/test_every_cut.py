@@ -1,46 +1,93 @@
-"""Where loops are cut changes nothing that a user sees: names, functions of a state, assembly, controlled runs."""
+"""Where loops are cut changes nothing that a user sees: random machines with random elements on their joints, cut at
+random joints, given in another order, with joints given the other way round, by every method: every public function."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import bellcrank as bc
-import whole_states
+from bellcrank.math import sin
+from every_function import FUNCTIONS, OTHERWISE, At, differences, everything
 from looped_graphs import Graph, build, graphs
 from mechanisms import examples
 from properties import leave
-from test_loop_agreement import state_of
+from test_loop_agreement import state_of, tolerance
 
-METHODS = ("elimination", "dense", "kane", "recursive/origin", "operator", "divide")
+METHODS = ("elimination", "dense", "kane", "recursive/origin", "operator", "divide", "momenta", "complement")
+
+Extra = Callable[[bc.Mechanism, str, int, str], object]
+#: what can be put on a coordinate of a joint, or on the sum with another
+EXTRAS: dict[str, Extra] = {
+    "spring": lambda m, j, k, o: m.add_joint_spring("e", j, stiffness=5.0, damping=1.0, rest=0.1, coordinate=k),
+    "potential": lambda m, j, k, o: m.add_joint_spring("e", j, potential=lambda x: 0.5 * x**4, coordinate=k),
+    "friction": lambda m, j, k, o: m.add_friction("e", j, coulomb=2.0, viscous=0.3, speed=0.5, coordinate=k),
+    "limit": lambda m, j, k, o: m.add_limit("e", j, upper=-0.1, stiffness=30.0, damping=0.3, coordinate=k),
+    "servo": lambda m, j, k, o: m.add_servo("e", j, target=1.0, stiffness=9.0, limit=5.0, coordinate=k),
+    "law": lambda m, j, k, o: m.add_joint_force("e", j, lambda x, v: sin(x) - v, k),
+    "table": lambda m, j, k, o: m.add_joint_force("e", j, bc.Table([-9, 9], [-3, 3], extrapolate="hold"), k),
+    "law of the machine": lambda m, j, k, o: m.add_joint_force("e", j, lambda at: at.element("r").length * at.u(o), k),
+    "sum": lambda m, j, k, o: m.add_joint_spring("e", {j: 1.0, o: 0.3} if j != o else o, stiffness=4.0, damping=1.0),
+    "armature": lambda m, j, k, o: m.add_armature("e", j, 0.4, coordinate=k),
+    "state": lambda m, j, k, o: (m.add_state("x", lambda a: a.element("r").length - a.state("x"), initial=0.2),
+                                 m.add_joint_force("e", j, lambda a: -5.0 * a.state("x"), k)),
+    "nothing": lambda m, j, k, o: None}
+
+ONE_AXIS = (bc.Revolute, bc.Prismatic, bc.Cylindrical, bc.Screw)
 
 
-def spread(system: bc.System, q: np.ndarray) -> float:
-    """How ill-conditioned constraints and masses are."""
-    s = np.linalg.svd(bc.analyze.loop_jacobian(system, q), compute_uv=False)
-    s = s[s > 1e-9 * s.max(initial=1e-300)] if len(s) else np.ones(1)
-    w = np.linalg.eigvalsh(whole_states.tree_matrix(system, q))
-    return float((s.max() / s.min())**2 * w[-1] / w[0])
+def with_extra(machine: bc.Mechanism, thing: str, rng: np.random.Generator) -> tuple[str, ...]:
+    """Put it on a joint by chance; the joints that are concerned."""
+    found = [r for r in machine.joints if r.joint.nu and r.prescribed is None and r.joint.nq == r.joint.nu]
+    if not found:
+        leave()
+    record, other = (found[rng.integers(len(found))] for _ in range(2))
+    k, single = int(rng.integers(record.joint.nu)), other.joint.nu == 1
+    name = record.name if record.joint.nu == 1 else f"{record.name}.{record.joint.speed_names[k]}"
+    far = other.name if single else f"{other.name}.{other.joint.speed_names[0]}"
+    if thing in ("law of the machine", "state"):
+        machine.add_friction("r", other.name, viscous=0.1, coordinate=None if single else 0)
+    EXTRAS[thing](machine, name if thing == "sum" else record.name, k, far)
+    return record.name, other.name
 
 
-def asked(system: bc.System, q: np.ndarray, u: np.ndarray, tau: np.ndarray, udot: np.ndarray) -> dict[str, np.ndarray]:
-    """What is compared."""
-    body = system.body_names[-1]
-    return {"accelerations": system.forward_dynamics(q, u, tau), "pose": np.asarray(system.pose(q, body).position),
-            "acceleration": system.acceleration(q, u, udot, body), "energy": system.energy(q, u),
-            "drives": system.inverse_dynamics(q, u, udot), "masses": system.mass_matrix(q), "bias": system.bias(q, u),
-            "momenta": system.momenta(q, u), "Jacobian": system.jacobian(q, body)}
+def given_otherwise(machine: bc.Mechanism, rng: np.random.Generator, keep: tuple[str, ...]) -> tuple[
+        bc.Mechanism, dict[str, float]]:
+    """The machine with its joints in another order and some of those with one axis the other way round, and by joint
+    the sign of its coordinates."""
+    other, records, signs = deepcopy(machine), [], {}
+    for i in rng.permutation(len(machine.joints)):
+        r = machine.joints[i]
+        turned = r.name not in keep and type(r.joint) in ONE_AXIS and r.prescribed is None and bool(rng.integers(2))
+        signs[r.name] = -1.0 if turned else 1.0
+        records.append(replace(r, parent=r.child, child=r.parent, parent_pose=r.child_pose, child_pose=r.parent_pose)
+                       if turned else r)
+    other.replace_parts(other.bodies, records, other.carriers)
+    return other, signs
 
 
-def cut_elsewhere(machine: bc.Mechanism, method: str, plain: bc.System, joints: list[str]) -> bc.System:
-    """The machine with its loops cut at other joints, by the first of these that can be cut."""
-    for name in joints:
+def renamed(system: bc.System, plain: bc.System, signs: Mapping[str, float], speeds: bool
+            ) -> tuple[list[int], np.ndarray]:
+    """The places of the coordinates, or speeds, of one machine in those of another, and their signs."""
+    own, others = ((s.speed_names if speeds else s.coordinate_names) for s in (system, plain))
+    return [others.index(name) for name in own], np.array([signs[name.rpartition(".")[0]] for name in own])
+
+
+def other_cut(machine: bc.Mechanism, method: str, plain: bc.System, rng: np.random.Generator, backend: str = "numpy"
+              ) -> bc.System:
+    """The machine with its loops cut elsewhere, at the first joint of a random order that can be cut."""
+    joints = [r.name for r in machine.joints if r.joint.nu and r.prescribed is None]
+    for name in rng.permutation(joints):
         try:
-            other = bc.compile(machine, method, "numpy", cut=[str(name)])
+            other = bc.compile(machine, method, backend, cut=[str(name)])
         except bc.ModelError:  # bodies would be lost
             continue
         if other.model.tree.cut_names != plain.model.tree.cut_names:
@@ -48,39 +95,77 @@ def cut_elsewhere(machine: bc.Mechanism, method: str, plain: bc.System, joints: 
     leave()
 
 
-@pytest.mark.reaches(0.25)  # others cannot be cut elsewhere, or are singular
-@examples(40)
-@given(graphs(bodies=5, loops=2), st.integers(0, 10**6), st.sampled_from(METHODS))
-def test_random_machines(graph: Graph, choice: int, method: str) -> None:
-    machine = build(graph)
-    rng = np.random.default_rng(choice)
-    joints = [r.name for r in machine.joints if r.joint.nu and r.prescribed is None]
+@pytest.mark.reaches(0.2)  # others cannot be cut elsewhere, or are singular
+@settings(examples(60), phases=(Phase.explicit, Phase.generate))  # shrinking these takes long
+@given(graphs(bodies=4, loops=2), st.integers(0, 10**6), st.sampled_from(METHODS), st.sampled_from(sorted(EXTRAS)))
+def test_random_machines(graph: Graph, choice: int, method: str, thing: str) -> None:
+    machine, rng = build(graph), np.random.default_rng(choice)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bc.BellcrankWarning)
         try:
+            with_extra(machine, thing, rng)
             plain = bc.compile(machine, backend="numpy")
-            other = cut_elsewhere(machine, method, plain, rng.permutation(joints).tolist())
+            other = other_cut(machine, method, plain, rng)
             state = state_of(plain, graph.seed)
             other.plans.reference()
         except (bc.ModelError, bc.AssemblyError, bc.SingularError):
             leave()
-        if state is None or not plain.dof:
+        if state is None or not plain.dof or tolerance(plain, state[0]) > 1e-6:
             leave()
-        q, u, tau = state
+        if other.independent_speeds != plain.independent_speeds:  # a singular choice for one of them
+            leave()
         assert other.coordinate_names == plain.coordinate_names and other.speed_names == plain.speed_names
-        assert other.joint_names == plain.joint_names
+        assert other.joint_names == plain.joint_names and other.dof == plain.dof
         try:
-            udot = plain.forward_dynamics(q, u, tau)
-            found, expected = (asked(s, q, u, tau, udot) for s in (other, plain))
+            at = At.of(plain, plain.assemble(q=state[0], u=state[1]), rng)
+            found, wanted = (everything(s, at, ("derivatives",)) for s in (other, plain))
         except bc.SingularError:
             leave()
-        if spread(plain, q) > 1e6 or other.independent_speeds != plain.independent_speeds:
+        size = 1.0 + np.abs(at.udot).max()
+        for name, difference in differences(found, wanted).items():
+            assert difference < (tolerance(plain, state[0]) + 1e-9) * size, name
+
+
+@pytest.mark.reaches(0.3)
+@settings(examples(30), phases=(Phase.explicit, Phase.generate))
+@given(graphs(bodies=4, loops=2), st.integers(0, 10**6), st.sampled_from(sorted(EXTRAS)))
+def test_order_and_directions_of_joints(graph: Graph, choice: int, thing: str) -> None:
+    """Coordinates have the order in which joints were added, and turn with them; the motion is the same."""
+    graph = replace(graph, coupled=False, spring=False)  # whose laws would have to be turned
+    machine, rng = build(graph), np.random.default_rng(choice)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bc.BellcrankWarning)
+        try:
+            concerned = with_extra(machine, thing, rng)
+            plain = bc.compile(machine, backend="numpy")
+            turned, signs = given_otherwise(machine, rng, concerned)
+            other = bc.compile(turned, backend="numpy")
+            state = state_of(plain, graph.seed)
+            other.plans.reference()
+        except (bc.ModelError, bc.AssemblyError, bc.SingularError):
             leave()
-        for name, value in expected.items():
-            size = 1.0 + np.abs(value).max(initial=0.0) + np.abs(udot).max(initial=0.0)
-            assert np.abs(found[name] - value).max(initial=0.0) < 1e-13 * spread(plain, q) * size + 1e-9 * size, name
-        here = other.assemble(q=q, u=u)
-        assert np.abs(other.difference(here.q, q)).max() < 1e-9 and np.abs(here.u - u).max() < 1e-8 * (1 + abs(u).max())
+        if state is None or not plain.dof or tolerance(plain, state[0]) > 1e-6:
+            leave()
+        assert other.joint_names == tuple(r.name for r in turned.joints)
+        (at_q, by_q), (at_u, by_u) = (renamed(other, plain, signs, speeds) for speeds in (False, True))
+        q, u, tau = state[0][at_q] * by_q, state[1][at_u] * by_u, state[2][at_u] * by_u
+        try:
+            udot = plain.forward_dynamics(*state)
+            found = other.forward_dynamics(q, u, tau)
+        except bc.SingularError:
+            leave()
+    allowed = (tolerance(plain, state[0]) + 1e-9) * (1.0 + np.abs(udot).max())
+    assert np.abs(found - udot[at_u] * by_u).max() < allowed
+    assert np.abs(other.pose(q).position - plain.pose(state[0]).position).max() < 1e-9
+    assert abs(other.energy(q, u) - plain.energy(*state[:2])) < 1e-9 * (1.0 + abs(plain.energy(*state[:2])))
+    momentum = plain.momentum(*state[:2])
+    assert np.abs(other.momentum(q, u) - momentum).max() < 1e-9 * (1.0 + np.abs(momentum).max())
+
+
+def test_every_public_function_is_compared() -> None:
+    """A new method of a machine gets an entry in `every_function.py`."""
+    public = {name for name, value in inspect.getmembers(bc.System, callable) if not name.startswith("_")}
+    assert public == {*FUNCTIONS} | OTHERWISE and not {*FUNCTIONS} & OTHERWISE
 
 
 BUILT_IN = ("four_bar", "slider_crank", "five_bar", "stewart", "bennett", "double_wishbone")
@@ -88,39 +173,19 @@ BUILT_IN = ("four_bar", "slider_crank", "five_bar", "stewart", "bennett", "doubl
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_compiled_machines(name: str) -> None:
-    machine = bc.load(name)
-    plain, rng = bc.compile(machine), np.random.default_rng(1)
+    """Derivatives and batches included."""
+    machine, rng = bc.load(name), np.random.default_rng(1)
+    plain = bc.compile(machine)
     start = plain.assemble()
     wish = plain.assemble(q=start.q, u=rng.normal(size=plain.nu)).u
     state = plain.assemble(q=plain.integrate(start.q, 0.2 * wish), u=rng.normal(size=plain.nu))
-    tau = rng.normal(size=plain.nu)
-    udot = plain.forward_dynamics(state, tau)
-    many = [np.tile(x, (9, 1)) for x in (state.q, state.u, tau)]
-    loads = plain.reactions(state, tau)
-    slopes = plain.derivatives("forward_dynamics", state, tau, by=("q", "u", "tau"))
-    joints = [r.name for r in machine.joints if r.joint.nu]
-    tried = 0
-    for joint in (joints[0], joints[len(joints) // 2], joints[-1]):
-        try:
-            other = bc.compile(machine, cut=[joint])
-        except bc.ModelError:  # both of its sides would be lost
-            continue
-        tried += 1
-        assert other.coordinate_names == plain.coordinate_names
-        assert other.independent_speeds == plain.independent_speeds
-        size = np.abs(udot).max()
-        assert np.abs(other.forward_dynamics(state, tau) - udot).max() < 1e-9 * size
-        assert np.abs(other.forward_dynamics(*many) - udot).max() < 1e-9 * size
-        assert np.abs(other.inverse_dynamics(state, udot) - plain.inverse_dynamics(state, udot)).max() < 1e-8 * size
-        for key, load in other.reactions(state, tau).items():
-            assert np.abs(load - loads[key]).max() < 1e-7 * (1.0 + max(np.abs(x).max() for x in loads.values()))
-        found = other.derivatives("forward_dynamics", state, tau, by=("q", "u", "tau"))
-        for by in ("q", "u", "tau"):
-            assert found.columns[by] == slopes.columns[by]
-            assert np.abs(found[by] - slopes[by]).max() < 1e-7 * (1.0 + np.abs(slopes[by]).max())
-        again = other.assemble(q=state.q, u=state.u)
-        assert np.abs(again.q - state.q).max() < 1e-12 and np.abs(again.u - state.u).max() < 1e-11
-    assert tried
+    at, other = At.of(plain, state, rng), other_cut(machine, "elimination", plain, rng, "llvm")
+    assert other.coordinate_names == plain.coordinate_names and other.independent_speeds == plain.independent_speeds
+    for key, difference in differences(everything(other, at), everything(plain, at)).items():
+        assert difference < 1e-8 * (1.0 + np.abs(at.udot).max()), key
+    many = [np.tile(x, (9, 1)) for x in (state.q, state.u, at.tau)]
+    udot = plain.forward_dynamics(state, at.tau)
+    assert np.abs(other.forward_dynamics(*many) - udot).max() < 1e-9 * (1.0 + np.abs(udot).max())
 
 
 def rssr() -> bc.Mechanism:

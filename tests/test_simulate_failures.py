@@ -25,11 +25,11 @@ NAN = math.nan
     (([0.1], [0.0, 0.0]), "q"), (([0.1, 0.2, 0.3], [0.0, 0.0]), "q"), (([0.1, 0.2], [0.0]), "u"),
     (([0.1, 0.2], [0.0, 0.0, 0.0]), "u"), (([NAN, 0.2], [0.0, 0.0]), "finite"),
     (([0.1, 0.2], [0.0, math.inf]), "finite"),
-    (None, "state"), (1.0, "state"), ([], "state"), ((), "state"), (("a", "b"), "q"), (([0.1, 0.2],), "state"),
-    (([0.1, 0.2], [0.0, 0.0], NAN), "time"), (([0.1, 0.2], [0.0, 0.0], "now"), "state"), ("state", "q|state"),
+    (None, "State"), (1.0, "State"), ([], "State"), ((), "State"), (("a", "b"), "q"), (([0.1, 0.2],), "State"),
+    (([0.1, 0.2], [0.0, 0.0], NAN), "time"), (([0.1, 0.2], [0.0, 0.0], "now"), "time"), ("state", "q|State"),
     ((np.zeros((0, 2)), np.zeros((0, 2))), "empty"), ((np.zeros((2, 2)), np.zeros((3, 2))), "do not fit"),
     ((np.zeros((2, 0)), np.zeros((2, 2))), "q"), (([0.1, None], [0.0, 0.0]), "q"),
-    ({"q": [0, 0], "u": [0, 0]}, "state"), (([0.1j, 0.2], [0.0, 0.0]), "q")])
+    ({"q": [0, 0], "u": [0, 0]}, "State"), (([0.1j, 0.2], [0.0, 0.0]), "q")])
 def test_bad_states(state: Any, text: str) -> None:
     with pytest.raises(bc.StateError, match=text):
         system("double_pendulum").simulate(state, 0.1)

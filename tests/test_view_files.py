@@ -16,7 +16,7 @@ from PIL import Image
 
 import bellcrank as bc
 import children
-from bellcrank.io.common import atomic
+from bellcrank.files import atomic
 from bellcrank.view import animating, browser_pictures, standalone_page
 from cli_calls import call
 

@@ -77,12 +77,12 @@ class Function:
     text: Callable[[Sweeps], Field]
     #: names of the inputs it reads, besides time and parameters
     inputs: tuple[str, ...]
-    #: layout of the result: "speeds", "twice" (two a speed: all first ones, then all others), "coordinates", "links",
-    #: "screws", "groups" (over groups of links), "matrix" (symmetric), "columns", "totals" or "conditions" (value and
-    #: rate of all), "constraints" (values and Jacobian), "step" and "state" (see
-    #: `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions" (of all joints and closures),
-    #: "motions" (in independent speeds: N and the drift), "rows" (one for every constraint), "closures", "elements"
-    #: "contacts" (see `contact_places`) or "depths" (one for every contact)
+    #: layout of the result: "speeds", "vector" (the same as one list, loop joints included), "twice" (two a speed: all
+    #: first ones, then all others), "coordinates", "links", "screws", "groups" (over groups of links),
+    #: "matrix" (symmetric), "columns", "totals" or "conditions" (value and rate of all), "constraints" (values and
+    #: Jacobian), "step" and "state" (see `formulations.common.closing_steps`), "wrenches" (of all bodies), "reactions"
+    #: (of all joints and closures), "motions" (in independent speeds: N and the drift), "rows" (one for every
+    #: constraint), "closures", "elements", "contacts" (see `contact_places`) or "depths" (one for every contact)
     layout: str
     #: numbers per link ("links"), per speed ("screws"), per group of links ("groups"), per closure ("closures"),
     #: per force element ("elements") or in all ("totals")
@@ -134,7 +134,8 @@ class Function:
             return touch_size(sum(pair.places for pair in tree.contacts), tree.nu)
         if self.layout == "depths":
             return sum(isinstance(pair, ContactPair) for pair in (*tree.pairs, *tree.contacts))
-        return {"speeds": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq, "links": self.width * tree.n,
+        return {"speeds": tree.nu, "vector": tree.nu, "twice": 2 * tree.nu, "coordinates": tree.nq,
+                "links": self.width * tree.n,
                 "screws": self.width * tree.nu, "conditions": 2 * row_count(tree), "step": 2 * tree.nu + 5,
                 "state": tree.nq + tree.nu + 2, "wrenches": 6 * (len(tree.body_names) - 1),
                 "reactions": 6 * len(tree.loaded_names), "rows": row_count(tree),
@@ -249,7 +250,7 @@ def direct(tree: Tree, inputs: tuple[str, ...], read: Read, wrenches: bool) -> L
 def place(function: Function, tree: Tree, sweeps: Direct, field: Field) -> list[Number]:
     """The entries of the result array, in order."""
     if function.layout in ("totals", "conditions", "constraints", "step", "state", "wrenches", "reactions",
-                           "motions", "rows", "elements", "contacts", "depths"):
+                           "motions", "rows", "elements", "contacts", "depths", "vector"):
         return list(field)
     if function.layout in ("matrix", "columns"):
         return [x for row in sweeps.joint_matrix(field, function.layout == "matrix") for x in row]

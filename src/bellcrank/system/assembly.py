@@ -64,9 +64,15 @@ def _noted(plans: LoopPlans, made: State) -> State:
 def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
                weights: Mapping[str, float] | None, t: float) -> State:
     t = one_time(t)
-    usual = None if q is not None and not isinstance(q, Mapping) else usual_plans(plans)
-    if usual is not None and (guess is None or isinstance(guess, Mapping)):
+    usual = usual_plans(plans)
+    if usual is not None:
         return _as_usual(plans, usual, q, u, guess, weights, t)
+    return _assembled_here(plans, q, u, guess, weights, t)
+
+
+def _assembled_here(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
+                    weights: Mapping[str, float] | None, t: float) -> State:
+    """A closed state by this machine's own loops."""
     axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True),
             initial_speeds(plans).shape[:-1]]
     if any(axes):
@@ -83,11 +89,9 @@ def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Va
 def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any, weights: Mapping[str, float] | None,
               t: float) -> State:
     """The same by the machine cut as usual: what is near does not depend on where loops are cut."""
-    named = u is None or isinstance(u, Mapping)
-    found = assemble(usual, q, u if named else None, guess=guess, weights=weights, t=t)
-    made = found
-    if not named or plans.drawing is not None:  # other constraints are dropped there
-        again = assemble(plans, made.q, made.u if named else u, t=t)
+    made = assemble(usual, q, u, guess=guess, weights=weights, t=t)
+    if plans.drawing is not None:  # other constraints are dropped there
+        again = _assembled_here(plans, made.q, made.u, None, None, t)
         return replace(again, branch_changed=made.branch_changed or again.branch_changed)
     if made.q.ndim == 1:
         plans.remember(made.q, made.t)
@@ -231,6 +235,10 @@ def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
 
 def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float | None = None) -> State:
     """The nearest state whose loops are closed. See `System.project`."""
+    usual = usual_plans(plans)
+    if usual is not None:
+        made = project(usual, q, u, t=t)
+        return made if plans.drawing is None else _assembled_here(plans, made.q, made.u, None, None, made.t)
     if q.__class__ is np.ndarray and u.__class__ is np.ndarray and t is None and plans.quick:
         quick = _projected(plans, q, u)
         if quick is not None:
@@ -240,10 +248,6 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
         u, t = q.u if u is None else u, q.t if t is None else t
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
-    usual = usual_plans(plans) if isinstance(q, Mapping) and (u is None or isinstance(u, Mapping)) else None
-    if usual is not None:
-        made = project(usual, q, u, t=t)
-        return made if plans.drawing is None else assemble(plans, made.q, made.u, t=t)
     if names_closing(plans, q):
         return assemble(plans, guess=q, u=speeds, t=t)
     place = near(plans, "q", q, "project", many=True)

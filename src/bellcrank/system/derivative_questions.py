@@ -62,7 +62,6 @@ class Question:
         return (f"derivatives of {self.function}" + (f" of {self.body!r}" if self.body is not None else "")
                 + f" by {', '.join(self.by)}" + (f", then {self.then}" if self.then is not None else "")
                 + (" along the closed machine" if self.closed else "")
-                + (f" with drives at {self.drives}" if self.drives else "")
                 + {"": "", "along": " (one direction)", "weights": " (weighted)",
                    "twice": " (one direction, weighted)"}[self.product])
 
@@ -197,6 +196,8 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     reading = reading_of(plans, asked, tree, tree.plan)
     space = Space(tuple(reading.variables[label] for label in asked.by), asked.closed, functions)
     name = str(asked)
+    if asked.drives and (tree.plan is None or asked.drives != tree.plan.independent):
+        name += f" with drives at {', '.join(plans.configuration.speed_names[v] for v in asked.drives)}"
     if asked.then is not None:
         function = second_derivative(name, what, space, reading.variables[asked.then], tree)
     else:

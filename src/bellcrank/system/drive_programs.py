@@ -84,7 +84,7 @@ def _function(plans: LoopPlans, usual: bool, extra: tuple[int, ...]) -> str:
 def inverse_at(drives: tuple[int, ...]) -> Function:
     """Inverse dynamics with drives at any speeds."""
     return Function(f"closed_inverse at {drives}", lambda tree: with_drives_at(tree, drives), ("q", "u", "udot"),
-                    "speeds", whole=True)
+                    "vector", whole=True)
 
 
 def usual_drives(plans: LoopPlans) -> DriveProgram | None:

@@ -92,8 +92,7 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: npt.ArrayLike, u: npt.Array
         needed = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
         udot = forward_dynamics(usual, q, u, needed, wrenches=loads, t=t)
         tau = needed if tau is None and plans.model.options.actuated else tau
-    found = reactions(usual, q, u, tau, udot=udot, wrenches=loads, t=t)
-    return {name: found[name] for name in plans.tree.loaded_names if name in found}
+    return reactions(usual, q, u, tau, udot=udot, wrenches=loads, t=t)
 
 
 class ReactionProgram(NamedTuple):

@@ -19,7 +19,7 @@ from bellcrank.scalar.graph import Scalar
 from bellcrank.system.derivative_questions import Answer, Question, answer_to
 from bellcrank.system.evaluator import UNROLL_LINKS, CompiledEvaluator, Evaluator, TracedEvaluator
 from bellcrank.system.kernels import Kernels, Wrenches
-from bellcrank.system.large_derivatives import large_slopes
+from bellcrank.system.large_derivatives import in_loops, large_slopes
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_tree
 
@@ -107,13 +107,13 @@ def forward_slopes_at(plans: LoopPlans, q: Floats, u: Floats, tau: Floats, wrenc
     for so many states is interpreted."""
     plans = differentiable(plans, None)
     here, p, nu = {"q": q, "u": u, "tau": tau}, len(placed), plans.tree.nu
-    if not plans.kernels.direct:
+    asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
+    if in_loops(plans, asked, q, t):
         value, found, motions = large_slopes(plans, here, wrenches, t, independent, ("q", "u", *by))
         if motions is not None:
             return Slopes(value, found, motions[0], motions[1:])
         found[""], motion = value, np.zeros((0, 0))
     else:
-        asked = Question("forward_dynamics", None, ("q", "u", *by), plans.tree.looped, "")
         run, _ = evaluator_for(plans, asked, here, t)
         answer = answer_to(plans, asked, run.tree)._replace(ways={"q": list(placed), "u": list(independent)})
         found, motion = turned(plans, asked, answer, here, wrenches, t, states)

@@ -32,8 +32,10 @@ def usual_plans(plans: LoopPlans, alike: bool = True) -> LoopPlans | None:
     Joints are locked there, too, and loops open: at joints that are cut as usual, or that are cut first if they are
     not. Cost: that of building a tree, once."""
     model = plans.model
+    if not (model.options.chosen and model.tree.looped) or model.absent:
+        return None
     changed = model.released, model.locked, tuple(name for name, _ in model.pins)
-    if not (model.options.chosen and model.tree.looped) or model.absent or (alike and any(changed)):
+    if alike and any(changed):
         return None
     kernels = plans.kernels.kept(("usual cut", *changed), lambda: _usual_kernels(plans))
     if alike and kernels.model.tree.cut_names == model.tree.cut_names:

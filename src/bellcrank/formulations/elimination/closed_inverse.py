@@ -73,7 +73,7 @@ def with_more_drives(tree: Sweeps, extra: Sequence[int], watched: bool = True) -
     return _only_closed(machine, constraints, tau) if watched else machine.joint_field(tau)
 
 
-def with_drives_at(tree: Sweeps, drives: Sequence[int]) -> Field:
+def with_drives_at(tree: Sweeps, drives: Sequence[int]) -> list[Number]:
     """Forces at any speeds whose joints determine the motion, those of loop joints as well; the smallest of all if
     there are more than degrees of freedom. With B the forces at the tree's speeds that a unit of each drive amounts to,
     N^T B tau = N^T f."""
@@ -99,7 +99,7 @@ def with_drives_at(tree: Sweeps, drives: Sequence[int]) -> Field:
     _enforced(machine, solver, solver.projected(left), left, tau)
     for v, x in zip(drives, forces, strict=True):
         tau[v] = x
-    return _only_closed(machine, constraints, tau)
+    return _where_closed(machine, constraints, tau)
 
 
 def needed_forces(machine: LoopedDirect) -> dict[int, Number]:
@@ -167,11 +167,15 @@ def where_loops_hold(tree: Sweeps, forces: Field) -> Field:
 
 
 def _only_closed(machine: LoopedDirect, constraints: Sequence[Statement], tau: Sequence[Number]) -> Field:
+    return machine.joint_field(_where_closed(machine, constraints, tau))
+
+
+def _where_closed(machine: LoopedDirect, constraints: Sequence[Statement], tau: Sequence[Number]) -> list[Number]:
     """Forces of a motion that keeps the loops closed."""
     udot = machine.joint_vector([None, *(view.udot for view in machine.views[1:])])
     sizes = machine.tree.speed_sizes.tolist()
     closed = one_if_closed([(c.free, c.equation) for c in constraints], machine.speeds(), udot, sizes)
-    return machine.joint_field([x * closed for x in tau])
+    return [x * closed for x in tau]
 
 
 def one_if_closed(constraints: Sequence[tuple[Mapping[int, Number], ConstraintEquation]], u: Sequence[Number],
