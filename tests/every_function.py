@@ -26,7 +26,8 @@ class At:
     wrenches: np.ndarray
     udot: np.ndarray
     body: str
-    slopes: tuple[str, ...] = ("forward_dynamics", "inverse_dynamics", "velocity", "momenta", "reactions")
+    slopes: tuple[str, ...] = ("forward_dynamics", "inverse_dynamics", "velocity", "momenta", "bias", "mass_matrix",
+                               "jacobian", "energy", "reactions")
 
     @classmethod
     def of(cls, system: bc.System, state: bc.State, rng: np.random.Generator) -> At:
@@ -40,10 +41,10 @@ Look = Callable[[bc.System, At], Any]
 
 
 def elements(system: bc.System, at: At) -> Things:
-    """What force elements say of themselves; where on an axis a point is taken may differ."""
+    """What force elements say of themselves."""
     found = {name: {**own._asdict(), **own.states} for name, own in system.element_forces(at.state, at.tau).items()}
     return {f"{name}.{field}": np.asarray(value) for name, own in found.items() for field, value in own.items()
-            if field != "states" and not field.endswith("point") and not np.isnan(value).any()}
+            if field != "states" and not np.isnan(value).any()}
 
 
 def slopes(system: bc.System, at: At) -> Things:
@@ -52,10 +53,14 @@ def slopes(system: bc.System, at: At) -> Things:
     more = {"forward_dynamics": ("tau",), "inverse_dynamics": ("udot",), "reactions": ("tau",)}
     out = {}
     for name in at.slopes:
-        body = at.body if name == "velocity" else None
-        found = system.derivatives(name, at.state, *given.get(name, ()), by=("q", "u", *more.get(name, ())), body=body)
-        out |= {f"{name} by {x}": np.asarray(found[x]) for x in ("q", "u", *more.get(name, ()))}
-        assert found.columns["u"] == system.independent_speeds
+        body = at.body if name in ("velocity", "jacobian") else None
+        by = ("q",) if name in ("mass_matrix", "jacobian") else ("q", "u", *more.get(name, ()))
+        found = system.derivatives(name, at.state, *given.get(name, ()), by=by, body=body)
+        out |= {f"{name} by {x}": np.asarray(found[x]) for x in by} | {f"value of {name}": np.asarray(found.value)}
+        assert found.columns["q"] == system.independent_speeds
+        if name in ("momenta", "bias", "mass_matrix", "jacobian"):
+            here = (at.state, body) if body is not None else (at.state,)
+            np.testing.assert_allclose(found.value, getattr(system, name)(*here), rtol=1e-9, atol=1e-11)
     return out
 
 

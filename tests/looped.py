@@ -113,3 +113,18 @@ def welded_arm(q: np.ndarray) -> bc.Mechanism:
     m = arm()
     m.add_joint("close", bc.Weld(), m.ground, "b7", bc.compile(arm(), backend="numpy").pose(q, "b7"))
     return m
+
+
+def sleeve_crank() -> bc.Mechanism:
+    """A crank, a rod on a ball and a universal joint, and a piston that may turn on its shaft: two degrees of freedom.
+    Two joints are given from the piston towards the ground."""
+    m = bc.Mechanism("sleeve", gravity=(0.3, -9.81, 0.5))
+    bodies = [m.add_body(name, bc.Inertia.box(mass, size, com)) for name, mass, size, com in (
+        ("crank", 1.0, (0.3, 0.1, 0.05), (0.15, 0, 0)), ("rod", 0.7, (1.0, 0.1, 0.08), (0.5, 0, 0)),
+        ("piston", 0.9, (0.2, 0.1, 0.15), (0.02, 0.03, 0)))]
+    m.add_joint("crank", bc.Revolute("z"), m.ground, bodies[0])
+    m.add_joint("ball", bc.Spherical(), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
+    m.add_joint("cardan", bc.Universal("y", "z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
+    m.add_joint("sleeve", bc.Cylindrical("x"), bodies[2], m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
+    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate="slide")
+    return m

@@ -19,26 +19,12 @@ from bellcrank.system.arrangements import Arrangement, arranged
 from bellcrank.view.force_curves import GrowingCurves
 from bellcrank.view.scenes import scene_of
 from every_function import Things, differences
+from looped import sleeve_crank
 from whole_states import whole_q, whole_u
 
 
 def slider_crank() -> bc.Mechanism:
     return bc.load("slider_crank")
-
-
-def sleeve_crank() -> bc.Mechanism:
-    """A crank, a rod on a ball and a universal joint, and a piston that may turn on its shaft: two degrees of freedom.
-    Two joints are given from the piston towards the ground."""
-    m = bc.Mechanism("sleeve", gravity=(0.3, -9.81, 0.5))
-    bodies = [m.add_body(name, bc.Inertia.box(mass, size, com)) for name, mass, size, com in (
-        ("crank", 1.0, (0.3, 0.1, 0.05), (0.15, 0, 0)), ("rod", 0.7, (1.0, 0.1, 0.08), (0.5, 0, 0)),
-        ("piston", 0.9, (0.2, 0.1, 0.15), (0.02, 0.03, 0)))]
-    m.add_joint("crank", bc.Revolute("z"), m.ground, bodies[0])
-    m.add_joint("ball", bc.Spherical(), bodies[0], bodies[1], parent_pose=bc.Pose((0.3, 0, 0)))
-    m.add_joint("cardan", bc.Universal("y", "z"), bodies[1], bodies[2], parent_pose=bc.Pose((1.0, 0, 0)))
-    m.add_joint("sleeve", bc.Cylindrical("x"), bodies[2], m.ground, child_pose=bc.Pose((1.0, 0.1, 0.1)))
-    m.add_joint_spring("s", "sleeve", stiffness=30.0, coordinate="slide")
-    return m
 
 
 def plate() -> bc.Mechanism:

@@ -15,13 +15,14 @@ from hypothesis import given
 import bellcrank as bc
 import loop_extras
 from bellcrank import math as bm
+from bellcrank.io.export.host_function import HostFunction
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.derivative import adjoints, jacobian, tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph
 from bellcrank.target import cut_code, kernel_source
 from bellcrank.target.llvm import compiling, jit
-from looped import sized_four_bar
+from looped import sized_four_bar, sleeve_crank
 from mechanisms import build, examples, state, trees
 from properties import leave
 from whole_states import carrying, whole_u
@@ -467,9 +468,9 @@ def test_directions_survive_a_change_of_plan(function: str, body: str | None, by
     near = system.integrate(system.assemble().q, step)
     state = system.project(near, whole_u(system, near, [1.0, 0.4, -0.3]))
     from bellcrank.system import state_slopes as module
-    from bellcrank.system.derivative_questions import Question, answer_to
+    from bellcrank.system.derivative_questions import Question, answer_to, with_speeds
 
-    asked = Question(function, body, by, True, "")
+    asked = with_speeds(plans, Question(function, body, by, True, ""), state.q, 0.0)
     answer = answer_to(plans, asked, plans.kernels.planned(first).tree)
     known = {"q": state.q, "u": state.u, "tau": np.zeros(system.nu), "point": np.array([0.3, 0.1, 0.0])}
     known["tau"][some] = 0.1, 0.2, 0.3
@@ -487,6 +488,33 @@ def test_directions_survive_a_change_of_plan(function: str, body: str | None, by
         if name == "tau":  # forces along loop joints are parameters of another machine here: see `by_loop_forces`
             found[name], wanted = found[name][:, some], wanted[:, some]
         close(found[name], wanted, 1e-9)
+
+
+@pytest.mark.parametrize("cut", ["crank", "ball", "cardan", "sleeve"])
+def test_functions_in_independent_speeds(cut: str) -> None:
+    """Momenta, bias, mass matrix and Jacobian of a closed machine against differences, wherever it is cut; those of the
+    tree with closed=False, which is what other libraries of arrays get."""
+    system = bc.compile(sleeve_crank(), backend="numpy", cut=[cut])
+    state = system.assemble(q={"crank": 0.4}, u={"crank": 1.1, "sleeve.angle": -0.7})
+    names = system.independent_speeds
+    motions, places = system.reduced(state).motions, [system.speed_names.index(name) for name in names]
+    for name, inputs, body in (("momenta", 2, ()), ("bias", 2, ()), ("mass_matrix", 1, ()), ("jacobian", 1, ("rod",))):
+        found = system.derivatives(name, state, by="q", body=body[0] if body else None)
+        close(found.value, getattr(system, name)(state, *body), 1e-12)
+        assert found.columns["q"] == names
+        for k in range(len(names)):
+            def moved(h: float, k: int = k, name: str = name, inputs: int = inputs, body: Any = body) -> np.ndarray:
+                q = system.project(system.integrate(state.q, h * motions[:, k]), state.u).q
+                u = system.assemble(q=q, u=dict(zip(names, state.u[places], strict=True))).u
+                return getattr(system, name)(*(q, u)[:inputs], *body)
+
+            close(found["q"][..., k], (moved(1e-5) - moved(-1e-5)) / 2e-5, 1e-7)
+        host = HostFunction("a test", system, f"{name}:{body[0]}" if body else name)
+        given = [*(state.q, state.u)[:inputs], *([np.zeros(3)] if body else [])]
+        tree = getattr(system, name)(*(state.q, state.u)[:inputs], *body, speeds="tree")
+        np.testing.assert_array_equal(host.value(*given), tree)
+        open_value = system.derivatives(name, *given[:inputs], by="q", body=body[0] if body else None, closed=False)
+        close(open_value.value, tree, 1e-12)
 
 
 def test_columns_do_not_depend_on_what_was_asked_before() -> None:

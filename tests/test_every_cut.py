@@ -95,6 +95,15 @@ def other_cut(machine: bc.Mechanism, method: str, plain: bc.System, rng: np.rand
     leave()
 
 
+#: functions of the bodies that move: a body that is welded to the ground is one of them where its weld closes a loop
+OF_MOVING_BODIES = ("center_of_mass", "potential_energy", "energy")
+
+
+def welded(system: bc.System) -> set[str]:
+    """Welds that close loops."""
+    return {r.name for r in system.model.described.joints if isinstance(r.joint, bc.Weld) and r.name in system.loops}
+
+
 @pytest.mark.reaches(0.2)  # others cannot be cut elsewhere, or are singular
 @settings(examples(60), phases=(Phase.explicit, Phase.generate))  # shrinking these takes long
 @given(graphs(bodies=4, loops=2), st.integers(0, 10**6), st.sampled_from(METHODS), st.sampled_from(sorted(EXTRAS)))
@@ -118,7 +127,8 @@ def test_random_machines(graph: Graph, choice: int, method: str, thing: str) -> 
         assert other.joint_names == plain.joint_names and other.dof == plain.dof
         try:
             at = At.of(plain, plain.assemble(q=state[0], u=state[1]), rng)
-            found, wanted = (everything(s, at, ("derivatives",)) for s in (other, plain))
+            without = ("derivatives", *(() if welded(other) == welded(plain) else OF_MOVING_BODIES))
+            found, wanted = (everything(s, at, without) for s in (other, plain))
         except bc.SingularError:
             leave()
         size = 1.0 + np.abs(at.udot).max()
@@ -168,18 +178,16 @@ def test_every_public_function_is_compared() -> None:
     assert public == {*FUNCTIONS} | OTHERWISE and not {*FUNCTIONS} & OTHERWISE
 
 
-BUILT_IN = ("four_bar", "slider_crank", "five_bar", "stewart", "bennett", "double_wishbone")
-
-
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", ("four_bar", "slider_crank", "five_bar", "bennett", "stewart", "double_wishbone"))
 def test_compiled_machines(name: str) -> None:
-    """Derivatives and batches included."""
+    """Derivatives and batches included; those of the reactions of large machines have tests of their own."""
     machine, rng = bc.load(name), np.random.default_rng(1)
     plain = bc.compile(machine)
     start = plain.assemble()
     wish = plain.assemble(q=start.q, u=rng.normal(size=plain.nu)).u
     state = plain.assemble(q=plain.integrate(start.q, 0.2 * wish), u=rng.normal(size=plain.nu))
     at, other = At.of(plain, state, rng), other_cut(machine, "elimination", plain, rng, "llvm")
+    at = at if plain.nu < 10 else replace(at, slopes=("velocity", "momenta"))
     assert other.coordinate_names == plain.coordinate_names and other.independent_speeds == plain.independent_speeds
     for key, difference in differences(everything(other, at), everything(plain, at)).items():
         assert difference < 1e-8 * (1.0 + np.abs(at.udot).max()), key

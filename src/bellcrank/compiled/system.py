@@ -255,7 +255,8 @@ class System(Machine):
         "acceleration" (q, u, udot), "jacobian" (q), "jacobian_rate" (q, u), after which may come a point of the body.
         A `State` may stand for q, q and u, or q and p; it never changes. The arrays are one state each, C-contiguous
         doubles. `out` is what the method returns, or an array of yours
-        with as many entries. The cheapest way to call. With `by`: the value and then its `derivatives` by these
+        with as many entries; of machines with loops `mass_matrix`, `bias`, `momenta` and `jacobian` are those of
+        ``speeds="tree"``. The cheapest way to call. With `by`: the value and then its `derivatives` by these
         variables, in one array, matrices row by row; with loops, where pivots of the first plan vanish, an error.
 
         >>> import bellcrank as bc, numpy as np

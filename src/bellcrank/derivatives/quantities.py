@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bellcrank.derivatives.derived import Quantity, Slopes
@@ -16,7 +17,7 @@ from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number
 from bellcrank.topology.tree import Tree
 
-__all__ = ["AT_STATE", "plain", "quantity", "unbalanced"]
+__all__ = ["AT_STATE", "INDEPENDENT", "in_independent_speeds", "plain", "quantity", "unbalanced"]
 
 Functions = Mapping[str, Function]
 
@@ -128,6 +129,53 @@ def _drives(functions: Functions, tracer: Tracer) -> list[Number]:
     tree = tracer.tree
     return tracer(functions["drives"]) if tree.actuators else [tracer.graph.leaf(("tau", i)) for i in range(tree.nu)]
 
+
+def in_independent_speeds(name: str, whole: Quantity, functions: Functions, tree: Tree,
+                          speeds: tuple[Sequence[int], Mapping[int, int]]) -> Quantity:
+    """A function of the spanning tree in the independent speeds v of a closed machine, with u = N v and u̇ = N v̇ + d:
+    N^T p, N^T (h + M d), N^T M N or J N. `speeds` are these, and the columns of the plan's own motions that are divided
+    by their entries, in this order."""
+    (own, pivots), nu, dof = speeds, tree.nu, len(speeds[0])
+    size = {"mass_matrix": dof * dof, "jacobian": 6 * dof}.get(name, dof)
+
+    def entries(tracer: Tracer) -> list[Number]:
+        found, values = tracer(functions["allowed_motions"]), whole.entries(tracer)
+        motions = _of_speeds([found[v * dof:(v + 1) * dof] for v in range(nu)], pivots)
+        columns = [[row[pivots[v]] for row in motions] for v in own]
+        if name in ("mass_matrix", "jacobian"):
+            rows = [[_dot(values[i:i + nu], column) for column in columns] for i in range(0, len(values), nu)]
+            if name == "mass_matrix":
+                rows = [[_dot(column, [row[k] for row in rows]) for k in range(dof)] for column in columns]
+            return [x for row in rows for x in row]
+        if name == "bias":
+            drift, held = found[nu * dof:], tree.prescribed_speeds()
+            free = [0.0 if held[v] else drift[v] - _dot([column[v] for column in columns], [drift[i] for i in own])
+                    for v in range(nu)]
+            inertia = tracer(functions["mass_matrix"])
+            values = [h + _dot(inertia[v * nu:(v + 1) * nu], free) for v, h in enumerate(values)]
+        return [_dot(column, values) for column in columns]
+
+    return replace(whole, size=size, entries=entries)
+
+
+def _of_speeds(motions: list[list[Number]], pivots: Mapping[int, int]) -> list[list[Number]]:
+    """The same motions, in columns that belong to other speeds: Gauss-Jordan elimination."""
+    for v, k in pivots.items():
+        row = motions[v]
+        if all(type(x) is float and x == float(i == k) for i, x in enumerate(row)):
+            continue
+        shares = [each[k] / row[k] for each in motions]
+        motions = [[share if i == k else x - share * row[i] for i, x in enumerate(each)]
+                   for each, share in zip(motions, shares, strict=True)]
+    return motions
+
+
+def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:
+    return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
+
+
+#: functions of a state that refer to the independent speeds of closed machines
+INDEPENDENT = ("bias", "mass_matrix", "momenta", "jacobian")
 
 #: functions of a state that are not one kernel as they stand
 _OWN: dict[str, Callable[[Functions, Tree], Quantity]] = {

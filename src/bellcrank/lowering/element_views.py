@@ -75,7 +75,8 @@ class PointView(ElementView):
 
 class SumView(ElementView):
     """A force along a joint coordinate, or a sum of some: its vector, torque and second point are those on the child of
-    the first joint of the sum, its first point is at the last joint."""
+    the first joint of the sum, at that joint's own origin there; its first point is that of the last joint on its
+    parent."""
 
     @cached_property
     def _along(self) -> Any:
@@ -107,9 +108,12 @@ class SumView(ElementView):
 
     @cached_property
     def _wrench(self) -> Force:
+        """About the joint's own origin on its child."""
         link, _, factor = self._at.bind(self._part.terms)[0]
-        own: Force = self._unit(0).wrench * (self.force * (-factor if link in self._tree.backwards else factor))
-        return own
+        own = self._unit(0)
+        load: Force = own.wrench * (self.force * (-factor if link in self._tree.backwards else factor))
+        arm = self._at.moving(own.link).origin + own.arm - self._end(0, 1)
+        return Force(load.moment + arm.cross(load.force), load.force)
 
     @property
     def vector(self) -> Vector:
@@ -121,15 +125,21 @@ class SumView(ElementView):
 
     @property
     def first_point(self) -> Vector:
-        return self._point(-1)
+        return self._at.in_world(self._end(-1, 0), True)
 
     @property
     def second_point(self) -> Vector:
-        return self._point(0)
+        return self._at.in_world(self._end(0, 1), True)
 
-    def _point(self, term: int) -> Vector:
-        own = self._unit(term)
-        return self._at.in_world(self._at.moving(own.link).origin + own.arm, True)
+    def _end(self, term: int, side: int) -> Vector:
+        """The origin of a joint's frame on its parent or its child, in the axes of motions."""
+        link = self._part.terms[term][0]
+        if link not in self._tree.joint_ends:  # those of the library itself
+            own = self._unit(term)
+            return self._at.moving(own.link).origin + own.arm
+        place, shift = self._tree.joint_ends[link][side]
+        moving = self._at.moving(place)
+        return moving.origin + moving.axes.apply(Vector(*self._at.bind(tuple(shift))))
 
 
 class SpeedView(SumView):

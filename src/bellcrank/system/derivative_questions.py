@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.arrays import Floats
 from bellcrank.derivatives.derived import (
     Quantity,
     Space,
@@ -21,14 +22,15 @@ from bellcrank.derivatives.derived import (
     second_derivative,
 )
 from bellcrank.derivatives.directions import MOTION, Variable, ways
-from bellcrank.derivatives.quantities import AT_STATE, plain, quantity
-from bellcrank.errors import ModelError, StateError, hint
+from bellcrank.derivatives.quantities import AT_STATE, INDEPENDENT, in_independent_speeds, plain, quantity
+from bellcrank.errors import BellcrankError, ModelError, StateError, hint
 from bellcrank.formulations.common.body_kinetics import AT_BODY
 from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import LoopedDirect
 from bellcrank.scalar.graph import LEAF, reachable
 from bellcrank.system.drive_programs import drive_entries, inverse_at
+from bellcrank.system.evaluator import CompiledEvaluator, TracedEvaluator
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from bellcrank.topology.tree import Tree
 
 __all__ = ["Answer", "Question", "Reading", "along_speeds", "answer_to", "arguments_of", "check_question", "inputs_of",
-           "reading_of", "with_drives"]
+           "reading_of", "with_speeds"]
 
 #: (what, names of its entries)
 Axes = tuple[tuple[str, Sequence[Any]], ...]
@@ -56,7 +58,8 @@ class Question:
     closed: bool
     product: str  #: "", "along", "weights" or "twice"
     then: str | None = None
-    drives: tuple[int, ...] = ()  #: of inverse dynamics with loops, the speeds at which forces act
+    #: with loops: the speeds at which forces of inverse dynamics act, or those that functions of the tree refer to
+    speeds: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return (f"derivatives of {self.function}" + (f" of {self.body!r}" if self.body is not None else "")
@@ -116,11 +119,14 @@ def arguments_of(plans: LoopPlans, asked: Question, arguments: Sequence[Any]) ->
     return {x: given[x] for x in inputs}
 
 
-def with_drives(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> Question:
-    """A question about inverse dynamics, with the drives that the method itself has."""
-    if asked.function != "inverse_dynamics" or not plans.tree.looped:
-        return asked
-    return replace(asked, drives=drive_entries(plans, q, t, None))
+def with_speeds(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> Question:
+    """A question about inverse dynamics, with the drives that the method itself has; or about a function of the tree,
+    with the independent speeds that it refers to."""
+    if plans.tree.looped and asked.function == "inverse_dynamics":
+        return replace(asked, speeds=drive_entries(plans, q, t, None))
+    if asked.closed and asked.function in INDEPENDENT:
+        return replace(asked, speeds=plans.shown(q, t))
+    return asked
 
 
 def check_question(asked: Question) -> None:
@@ -196,8 +202,8 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     reading = reading_of(plans, asked, tree, tree.plan)
     space = Space(tuple(reading.variables[label] for label in asked.by), asked.closed, functions)
     name = str(asked)
-    if asked.drives and (tree.plan is None or asked.drives != tree.plan.independent):
-        name += f" with drives at {', '.join(plans.configuration.speed_names[v] for v in asked.drives)}"
+    if asked.speeds and (tree.plan is None or asked.speeds != tree.plan.independent):
+        name += f" at the speeds {', '.join(plans.configuration.speed_names[v] for v in asked.speeds)}"
     if asked.then is not None:
         function = second_derivative(name, what, space, reading.variables[asked.then], tree)
     else:
@@ -212,12 +218,52 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
 
 def _quantity(plans: LoopPlans, asked: Question, tree: Tree) -> Quantity:
     """What is differentiated."""
+    whole = _whole(plans, asked, tree)
+    if not asked.closed or asked.function not in INDEPENDENT or tree.plan is None:
+        return whole
+    return in_independent_speeds(asked.function, whole, plans.kernels.functions, tree,
+                                 (asked.speeds, _pivots(plans, asked, tree)))
+
+
+def _pivots(plans: LoopPlans, asked: Question, tree: Tree) -> dict[int, int]:
+    """The speeds that a function refers to, each with a column of the motions of the plan's independent speeds that can
+    be divided by its entry there: the largest entries in turn at a closed position of the machine."""
+    own, names = tree.plan.independent, asked.speeds
+    columns = {v: k for k, v in enumerate(own)}
+    if own == names:
+        return columns
+    try:
+        found = _motions(plans, plans.any_reference().q, tree)
+    except BellcrankError:
+        return dict(zip(names, range(len(own)), strict=True))
+    sizes = tree.speed_sizes
+    shares = found[list(names)] * sizes[list(own)] / sizes[list(names)][:, None]
+    columns = {}
+    for _ in names:
+        i, k = divmod(int(np.nanargmax(np.abs(shares))), len(own))
+        columns[names[i]] = k
+        shares = shares - np.outer(shares[:, k], shares[i] / (shares[i, k] or 1.0))
+        shares[i] = shares[:, k] = np.nan
+    return columns
+
+
+def _motions(plans: LoopPlans, q: Floats, tree: Tree) -> Floats:
+    """N (nu, d) at a position, with u = N v for the independent speeds of the tree's plan."""
+    run = plans.kernels.planned(tree.plan)
+    run = TracedEvaluator(run) if isinstance(run, CompiledEvaluator) else run
+    found = plans.kernels.evaluate("allowed_motions", {"q": q, "u": np.zeros(tree.nu)}, None, 0.0, run).result
+    return found[:tree.nu * len(tree.plan.independent)].reshape(tree.nu, -1)
+
+
+def _whole(plans: LoopPlans, asked: Question, tree: Tree) -> Quantity:
+    """The same of the spanning tree."""
     if asked.body is not None:
         return _of_body(plans, asked, asked.body)
     if asked.function == "outputs":
         return plans.kernels.kept("outputs", lambda: _outputs(plans))
-    if asked.drives and (tree.plan is None or asked.drives != tree.plan.independent):
-        return plain(inverse_at(asked.drives), tree)
+    if asked.function == "inverse_dynamics" and asked.speeds and (
+            tree.plan is None or asked.speeds != tree.plan.independent):
+        return plain(inverse_at(asked.speeds), tree)
     return quantity(asked.function, plans.kernels.functions, tree)
 
 
@@ -241,8 +287,11 @@ def _of_body(plans: LoopPlans, asked: Question, body: str) -> Quantity:
 
 def _shape(plans: LoopPlans, asked: Question, tree: Tree) -> tuple[tuple[int, ...], Axes]:
     """The shape of a value, and names of its entries."""
+    speeds: Sequence[str] = plans.configuration.speed_names
+    if asked.closed and asked.function in INDEPENDENT:
+        speeds = tuple(speeds[v] for v in asked.speeds)
     names: dict[str, Sequence[Any]] = {
-        "speeds": plans.configuration.speed_names, "coordinates": plans.configuration.coordinate_names,
+        "speeds": speeds, "coordinates": plans.configuration.coordinate_names,
         "bodies": plans.model.body_names, "joints": tree.loaded_names,
         "output": [output.name for output in plans.model.mechanism.outputs]}
     axes: list[tuple[str, Sequence[Any]]] = []

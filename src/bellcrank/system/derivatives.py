@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
-from bellcrank.errors import BellcrankError, BellcrankWarning, NotYetError, SingularError, StateError, outside
+from bellcrank.errors import (
+    AssemblyError,
+    BellcrankError,
+    BellcrankWarning,
+    NotYetError,
+    SingularError,
+    StateError,
+    outside,
+)
 from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
     Answer,
@@ -22,7 +31,7 @@ from bellcrank.system.derivative_questions import (
     arguments_of,
     check_question,
     inputs_of,
-    with_drives,
+    with_speeds,
 )
 from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import Evaluator
@@ -32,7 +41,6 @@ from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
 from bellcrank.system.large_derivatives import LargeDoor, in_loops, large_door, large_entries, large_question
 from bellcrank.system.loop_plans import LoopPlans
-from bellcrank.system.reactions import reactions
 from bellcrank.system.state import State, parts_of
 from bellcrank.system.state_slopes import differentiable, evaluator_for, in_directions_shown, refuse_large, turned
 from bellcrank.system.usual_cut import usual_plans
@@ -52,11 +60,9 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     """See `System.derivatives`."""
     if arguments and isinstance(arguments[0], State) and isinstance(function, str):
         arguments, t = _of_state(plans, Question(function, body, (), False, ""), arguments, t)
-    found = by_loop_forces(plans, function, arguments, _answered, by=by, then=then, body=body, wrenches=wrenches, t=t,
-                           along=along, weights=weights, closed=closed)
-    if function == "reactions":
-        _check_shares(plans, arguments, wrenches, t, found.value)
-    return found
+    plans = _sharing_loads(plans) if function == "reactions" else plans
+    return by_loop_forces(plans, function, arguments, _answered, by=by, then=then, body=body, wrenches=wrenches, t=t,
+                          along=along, weights=weights, closed=closed)
 
 
 def _of_state(plans: LoopPlans, asked: Question, arguments: Sequence[Any], t: npt.ArrayLike
@@ -68,16 +74,20 @@ def _of_state(plans: LoopPlans, asked: Question, arguments: Sequence[Any], t: np
     return (q, *speeds, *arguments[1:]), own if t is START and np.any(own) else t
 
 
-def _check_shares(plans: LoopPlans, arguments: Sequence[Any], wrenches: Wrenches, t: npt.ArrayLike, value: Floats
-                  ) -> None:
-    """Refuse reactions that another cut of the loops shares between joints: what mechanics leaves open is as in
-    `reactions`, which is differentiated by the machine's own plan here."""
-    if usual_plans(plans, alike=False) is None:
-        return
-    wanted = np.stack([*reactions(plans, *arguments, wrenches=wrenches, t=t).values()], axis=-2)
-    if np.abs(wanted - value).max(initial=0.0) > 1e-8 * (1.0 + np.abs(wanted).max(initial=0.0)):
-        raise NotYetError(f"derivatives of reactions: how the joints of {plans.tree.name!r} share loads that mechanics "
-                          "leaves open is not that of this cut; compile without cut=, actuated= and independent=")
+def _sharing_loads(plans: LoopPlans) -> LoopPlans:
+    """The machine cut as `reactions` has it, which decides how joints share loads that mechanics leaves open; in the
+    same independent speeds."""
+    usual = usual_plans(plans, alike=False)
+    if usual is None:
+        return plans
+    names = plans.configuration.speed_names
+    try:
+        shown = tuple(names[v] for v in plans.shown(plans.any_reference().q, 0.0))
+    except AssemblyError:  # plans are made where the states are
+        shown = ()
+    model = usual.model
+    return LoopPlans(usual.kernels.for_model(replace(
+        model, options=replace(model.options, independent=shown, chosen=True))))
 
 
 def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: Sequence[str] | str,
@@ -104,7 +114,7 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
     given = arguments_of(plans, asked, arguments)
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
-    asked = with_drives(plans, asked, given["q"], t)
+    asked = with_speeds(plans, asked, given["q"], t)
     other = _other_speeds(plans, asked, given["q"], t)
     looping = in_loops(plans, asked, given["q"], t)
     if other is not None and (then is not None or product == "twice" or looping):
@@ -242,7 +252,7 @@ def bound_answer(plans: LoopPlans, asked: Question) -> tuple[LoopPlans, Evaluato
     refuse_large(plans, "derivatives at once or bound to arrays")
     plans = differentiable(plans, None)
     nowhere = {"q": plans.reference().q if plans.tree.looped else plans.configuration.neutral()}
-    asked = with_drives(plans, asked, nowhere["q"], 0.0)
+    asked = with_speeds(plans, asked, nowhere["q"], 0.0)
     other = _other_speeds(plans, asked, nowhere["q"], 0.0)
     if other is not None:
         raise NotYetError(f"derivatives of {plans.tree.name!r} bound to arrays have other independent speeds than "

@@ -31,7 +31,8 @@ class ElementForces(NamedTuple):
 
     Points, vectors and torques are in world axes and belong to the element's second body: the child of a joint (of a
     sum of joints, the child of its first), the second body of a spring, bushing or contact, the body of a wrench, of
-    drag or of a tyre. The first point is on the other body: at the last joint of a sum, on the ground under a tyre.
+    drag or of a tyre. The first point is on the other body: of a joint the parent (of a sum, that of its last joint),
+    the ground under a tyre. Those of joints are the origins of the joint's frames.
     """
 
     force: Floats  #: (...) along its coordinate or line [N or N m]; positive drives that up, or the ends apart

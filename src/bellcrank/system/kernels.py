@@ -238,7 +238,8 @@ class Kernels:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)
         # plans change nothing about what is read; other trees may, whose links are other bodies
-        own = run is self.evaluator or (run.tree.plan is not None and run.tree.members is self.tree.members)
+        own = run is self.evaluator or (run.tree.plan is not None and run.tree.members is self.tree.members
+                                        and run.tree.pairs is self.evaluator.tree.pairs)
         names = (self._inputs if own else run.inputs)(function, wrenches is not None)
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)

@@ -12,6 +12,7 @@ import numpy as np
 from bellcrank.arrays import Floats, flat
 from bellcrank.derivatives.directions import MOTION
 from bellcrank.derivatives.pair_functions import pair_functions
+from bellcrank.derivatives.quantities import INDEPENDENT
 from bellcrank.errors import BellcrankError, NotYetError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.lowering.choose import UNROLL_LINKS
@@ -100,13 +101,14 @@ def in_loops(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLi
     covered = asked.then is None and asked.product != "twice" and asked.function in _ROLLED
     if covered and plans.tree.looped:
         plan = plans.first(q, t)
-        covered = not (asked.closed and plan.slipping) and (asked.function != "inverse_dynamics" or (
-            asked.drives == plan.independent and not any(plans.tree.prescribed_speeds())))
+        covered = not (asked.closed and (plan.slipping or asked.function in INDEPENDENT)) and (
+            asked.function != "inverse_dynamics" or (
+                asked.speeds == plan.independent and not any(plans.tree.prescribed_speeds())))
     if not covered and plans.kernels.large and (asked.then is not None or asked.function not in _LINEAR):
         raise NotYetError(f"{asked}: {plans.tree.name!r} has {plans.tree.n} links and is rolled into loops; of "
                           f"machines with more than {UNROLL_LINKS} links {', '.join((*_ROLLED, *_LINEAR))} can be "
                           "differentiated, once; of closed ones forces at the independent joints where nothing is "
-                          "prescribed, and forces where nothing rolls")
+                          "prescribed, and forces where nothing rolls; of functions in independent speeds none")
     return covered
 
 

@@ -216,7 +216,8 @@ class Machine(MachineCoordinates):
         weights, by the variables of `along`: products of second derivatives.
 
         With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them), and everything
-        moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest. Rolling
+        moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest, and
+        `mass_matrix`, `bias`, `momenta` and `jacobian` those of ``speeds="tree"``. Rolling
         and knife edges restrict no displacement: q has one more column for each of their conditions, along which the
         independent speeds keep their values and the others follow without slip.
 

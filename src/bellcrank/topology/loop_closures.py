@@ -54,7 +54,7 @@ def add_loops(tree: Tree, *, mechanism: Mechanism, topology: Topology, builder: 
     return replace(tree, loop_joints=joints, cut_names=tuple(records[i].name for i in topology.closing),
                    cut_reasons=topology.reasons, closures=closures,
                    relations=relations, steps=steps, joint_forces=forces, pairs=pairs,
-                   named_forces=named,
+                   named_forces=named, joint_ends=_joint_ends({**link_of, **of_loops}, mechanism, builder),
                    contacts=tuple(pair for pair, rigid in _contacts(mechanism, builder) if rigid),
                    actuators=_actuators(link_of, mechanism, index),
                    armatures=_armatures(link_of, mechanism, index))
@@ -123,6 +123,20 @@ def _relations(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int
                                  "that loop with cut=")
         out.append(Relation(c.name, tuple((link_of[j], i, f) for j, i, f in c.terms), c.offset))
     return tuple(out)
+
+
+def _joint_ends(link_of: dict[str, int], mechanism: Mechanism, builder: _Builder
+                ) -> dict[int, tuple[tuple[int, tuple[Number, ...]], ...]]:
+    """Origins of the frames of joints along which forces act, on parent and child."""
+    laden = {*(f.joint for f in mechanism.joint_forces), *(d.joint for d in mechanism.drives),
+             *(joint for s in mechanism.joint_sums for joint, _, _ in s.terms)}
+    out = {}
+    for r in mechanism.joints:
+        if r.name in laden and r.name in link_of and isinstance(r.parent_pose, Pose) and isinstance(r.child_pose, Pose):
+            ends = (builder.frame_on_link(body, pose, np.eye(3))
+                    for body, pose in ((r.parent, r.parent_pose), (r.child, r.child_pose)))
+            out[link_of[r.name]] = tuple((link, shift) for link, _, shift in ends)
+    return out
 
 
 def _forces(link_of: dict[str, int], mechanism: Mechanism, cut: dict[str, int], builder: _Builder

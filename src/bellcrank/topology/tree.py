@@ -205,6 +205,9 @@ class Tree:
     contacts: tuple[ContactPair, ...] = ()  #: rigid ones: no part of the equations of motion
     #: forces along coordinates of tree joints by name
     named_forces: dict[str, SumForce] = field(default_factory=dict)
+    #: of joints along which forces act, links of the extended tree: origins of the joint's frames, as described, on its
+    #: parent and on its child, each with its link
+    joint_ends: dict[int, tuple[tuple[int, tuple[Number, ...]], ...]] = field(default_factory=dict)
     backwards: frozenset[int] = frozenset()  #: links whose joint was given from the outboard body to the inboard one
     frames: dict[str, Frame] = field(default_factory=dict)  #: named places on bodies, for laws
     joint_order: tuple[str, ...] = ()  #: the joints as they were described, but for welds of carriers

@@ -9,6 +9,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.compiled.system import System
+from bellcrank.derivatives.quantities import INDEPENDENT
 from bellcrank.errors import ModelError, NotYetError, hint
 from bellcrank.formulations import SHARED
 from bellcrank.formulations.common.body_kinetics import AT_BODY
@@ -30,7 +31,9 @@ _METHODS: dict[str, tuple[tuple[str, ...], tuple[Any, ...]]] = {
 
 
 class HostFunction:
-    """A method of a system by name: inputs as in `traced_functions`, leading axes are batches that are broadcast."""
+    """A method of a system by name: inputs as in `traced_functions`, leading axes are batches that are broadcast.
+
+    Of machines with loops `mass_matrix`, `bias`, `momenta` and `jacobian` are those of ``speeds="tree"``."""
 
     def __init__(self, who: str, system: System, name: str) -> None:
         kind, body = checked_name(who, system.plans, name)
@@ -58,14 +61,15 @@ class HostFunction:
     def value(self, *arrays: Any) -> Floats:
         """The result, (*batch, *shape)."""
         system, args, t = self._called(arrays)
+        more: dict[str, Any] = {"speeds": "tree"} if self.kind in INDEPENDENT else {}
         if self.kind == "pose":
             pose = system.pose(args[0], self.body, t=t)
             found = np.concatenate([pose.rotation.reshape(*pose.rotation.shape[:-2], 9), pose.position], axis=-1)
         elif self.body is not None:
             *args, point = args if "point" in self.inputs else (*args, np.zeros(3))
-            found = getattr(system, self.kind)(*args, self.body, point, t=t)
+            found = getattr(system, self.kind)(*args, self.body, point, t=t, **more)
         else:
-            found = getattr(system, self.kind)(*args, t=t)
+            found = getattr(system, self.kind)(*args, t=t, **more)
         return np.broadcast_to(np.asarray(found), (*self._lead(arrays), *self.shape))
 
     def slopes(self, *arrays: Any) -> list[Floats]:
