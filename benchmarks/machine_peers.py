@@ -67,7 +67,7 @@ def from_file(machine: Machine, seconds: float = 0.5, seed: int = 0) -> Softness
     reader = MjcfReader(source, False, False)
     mechanism = reader.mechanism()
     system = bc.compile(mechanism, cut=closing_joints(mechanism), backend="numpy")
-    peer = Peer(mujoco, model, reader.joints, system)
+    peer = Peer(mujoco, model, reader, system)
     rest = machine.state(system)
     q, u = (x[0] for x in closed_states(system, machine, 1, seed))
     return Softness(*_series(peer, rest.q, rest.u), *_series(peer, q, u),
@@ -92,30 +92,10 @@ def _root(group: list[int], body: int) -> int:
     return body
 
 
-def theirs(peer: Any, q: Floats, u: Floats) -> tuple[Floats, Floats]:
-    """Our state as MuJoCo's qpos and qvel."""
-    from bellcrank.mechanism.joints import quaternion
-
-    model = peer.model
-    qpos, qvel = np.array(model.qpos0), np.zeros(model.nv)
-    for kind, at, to, mine, speed in peer.slots:
-        if kind == 0:  # free
-            turn = quaternion.product(model.qpos0[at + 3:at + 7], q[mine:mine + 4])
-            qpos[at:at + 3] += quaternion.turn(model.qpos0[at + 3:at + 7], q[mine + 4:mine + 7])
-            qpos[at + 3:at + 7] = turn
-            qvel[to:to + 3] = quaternion.turn(turn, u[speed + 3:speed + 6])
-            qvel[to + 3:to + 6] = u[speed:speed + 3]
-        elif kind == 1:  # ball
-            qpos[at:at + 4], qvel[to:to + 3] = q[mine:mine + 4], u[speed:speed + 3]
-        else:
-            qpos[at], qvel[to] = q[mine] + model.qpos0[at], u[speed]
-    return qpos, qvel
-
-
 def _series(peer: Any, q: Floats, u: Floats) -> tuple[tuple[float, ...], float]:
     """Differences for the values of `SOFT`, and that of the limit."""
-    qpos, qvel = theirs(peer, q, u)
-    ours = peer.theirs(peer.system.forward_dynamics(q, u), u, qpos)
+    qpos, qvel = peer.states.to_peer(peer.system.state(q, u))
+    ours = peer.theirs(peer.system.forward_dynamics(q, u), u, q)
     scale = max(float(np.abs(ours).max()), 1.0)
     found = []
     for soft in SOFT:
@@ -135,7 +115,7 @@ def paths(mujoco: Any, peer: Any, machine: Machine, mechanism: bc.Mechanism, sec
     if choose(system, start.q).rate * TIMES[0] > 50.0:
         return ()
     last = system.simulate(start, seconds, stepper="dop853", output=seconds)
-    goal = theirs(peer, last.q.values[-1], last.u.values[-1])[0]
+    goal = peer.states.to_peer(last.state())[0]
     model, out = peer.model, []
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
     for constant in TIMES:
@@ -144,7 +124,7 @@ def paths(mujoco: Any, peer: Any, machine: Machine, mechanism: bc.Mechanism, sec
         steps = round(20.0 * seconds / constant)
         model.opt.timestep = seconds / steps
         data = mujoco.MjData(model)
-        data.qpos, data.qvel = theirs(peer, start.q, start.u)
+        data.qpos, data.qvel = peer.states.to_peer(start)
         for _ in range(steps):
             mujoco.mj_step(model, data)
         out.append(float(np.abs(data.qpos - goal).max()))

@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 import bellcrank as bc
-from bellcrank.mechanism.joints import quaternion
 
 Floats = npt.NDArray[np.float64]
-FREE, BALL = 0, 1
 
 
 def four_bar(rest: str) -> str:
@@ -39,22 +37,17 @@ def lifted(system: bc.System, q: Floats) -> Floats:
 
 
 class Peer:
-    """A compiled MuJoCo model beside a system whose joints have the model's order and names.
+    """A compiled MuJoCo model next to a system of the machine that a reader made of it.
 
-    MuJoCo's free joint is (position, quaternion) in the world with the velocity (linear in world axes, angular in body
-    axes); ours is (quaternion, position) from where the file draws it, (angular, linear) in body axes. With R the
-    body's axes in the world and v its velocity, our linear speed is w = R^T v and its rate R^T vdot - omega x w.
+    Of a free joint MuJoCo has the velocity v of the origin in world axes, ours is w = R^T v, with R the axes of the
+    body; so w' = R^T v' - omega x w.
     """
 
-    def __init__(self, mujoco: Any, model: Any, names: list[str], system: bc.System) -> None:
-        self.mujoco, self.model, self.system = mujoco, model, system
+    def __init__(self, mujoco: Any, model: Any, reader: Any, system: bc.System) -> None:
+        self.mujoco, self.model, self.system, self.states = mujoco, model, system, reader.peer
         self.data = mujoco.MjData(model)
-        self.slots = []
-        q_names = [n.rpartition(".")[0] for n in system.coordinate_names]
-        u_names = [n.rpartition(".")[0] for n in system.speed_names]
-        for joint, name in enumerate(names):
-            self.slots.append((int(model.jnt_type[joint]), int(model.jnt_qposadr[joint]),
-                               int(model.jnt_dofadr[joint]), q_names.index(name), u_names.index(name)))
+        self.free = [system.model.configuration.starts[r.name][1] for r in system.model.mechanism.joints
+                     if isinstance(r.joint, bc.Free)]
 
     def random_state(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """qpos and qvel of MuJoCo around the layout drawn."""
@@ -65,35 +58,15 @@ class Peer:
         return qpos, rng.normal(size=model.nv)
 
     def ours(self, qpos: Floats, qvel: Floats) -> tuple[Floats, Floats]:
-        q, u = np.zeros(self.system.nq), np.zeros(self.system.nu)
-        for kind, at, to, mine, speed in self.slots:
-            if kind == FREE:
-                start = self.model.qpos0[at:at + 7]
-                back = quaternion.conjugate(start[3:])
-                turn = qpos[at + 3:at + 7]
-                q[mine:mine + 4] = quaternion.product(back, turn)
-                q[mine + 4:mine + 7] = quaternion.turn(back, qpos[at:at + 3] - start[:3])
-                u[speed:speed + 3] = qvel[to + 3:to + 6]
-                u[speed + 3:speed + 6] = quaternion.turn(quaternion.conjugate(turn), qvel[to:to + 3])
-            elif kind == BALL:
-                q[mine:mine + 4], u[speed:speed + 3] = qpos[at:at + 4], qvel[to:to + 3]
-            else:
-                q[mine], u[speed] = qpos[at] - self.model.qpos0[at], qvel[to]
+        q, u = self.states.from_peer(self.system, qpos, qvel, 0.0)
         return q, u
 
-    def theirs(self, udot: Floats, u: Floats, qpos: Floats) -> Floats:
+    def theirs(self, udot: Floats, u: Floats, q: Floats) -> Floats:
         """Our accelerations as MuJoCo's qacc."""
-        qacc = np.zeros(self.model.nv)
-        for kind, at, to, _, speed in self.slots:
-            if kind == FREE:
-                turn = qpos[at + 3:at + 7]
-                local = udot[speed + 3:speed + 6] + np.cross(u[speed:speed + 3], u[speed + 3:speed + 6])
-                qacc[to:to + 3] = quaternion.turn(turn, local)
-                qacc[to + 3:to + 6] = udot[speed:speed + 3]
-            else:
-                width = 3 if kind == BALL else 1
-                qacc[to:to + width] = udot[speed:speed + width]
-        return qacc
+        rate = np.array(udot)
+        for i in self.free:
+            rate[i + 3:i + 6] += np.cross(u[i:i + 3], u[i + 3:i + 6])
+        return self.states.to_peer(self.system.state(q, rate))[1]
 
     def driven(self, reader: Any, ctrl: Floats) -> tuple[bc.System, Floats]:
         """Our machine with MuJoCo's controls: those of servos as parameters, those of motors as joint forces."""
@@ -104,7 +77,7 @@ class Peer:
             if made is None or name in reader.controls or any(made.bias) or made.joint not in reader.joints:
                 continue
             force = np.clip(made.gain * np.clip(ctrl[index], *made.control), *made.force) * made.gear
-            tau[self.slots[reader.joints.index(made.joint)][4]] += force
+            tau[self.system.model.configuration.starts[made.joint][1]] += force
         return self.system.with_parameters(**{name: ctrl[at] for name, at in reader.controls.items()}), tau
 
     def accelerations(self, qpos: Floats, qvel: Floats, ctrl: Floats | None = None) -> Floats:

@@ -66,7 +66,7 @@ def read(tmp_path: Path, content: str, **options: bool) -> tuple[MjcfReader, Pee
     source = compiled(path, None, "error")
     reader = MjcfReader(source, options.get("limits", False), options.get("actuators", True))
     machine = reader.mechanism()
-    return reader, Peer(mujoco, source.model, reader.joints, bc.compile(machine, backend="numpy"))
+    return reader, Peer(mujoco, source.model, reader, bc.compile(machine, backend="numpy"))
 
 
 def compare(reader: MjcfReader, peer: Peer, seed: int = 0) -> None:
@@ -77,7 +77,7 @@ def compare(reader: MjcfReader, peer: Peer, seed: int = 0) -> None:
         q, u = peer.ours(qpos, qvel)
         theirs = peer.accelerations(qpos, qvel, ctrl)
         system, tau = peer.driven(reader, ctrl)
-        ours = peer.theirs(system.forward_dynamics(q, u, tau), u, qpos)
+        ours = peer.theirs(system.forward_dynamics(q, u, tau), u, q)
         np.testing.assert_allclose(ours, theirs, rtol=0.0, atol=1e-10 * (1.0 + np.abs(theirs).max()))
 
 
@@ -251,7 +251,7 @@ def both(reader: MjcfReader, peer: Peer, seed: int) -> None:
             u[place] = act[at]
         udot = peer.driven(reader, ctrl)[0].forward_dynamics(q, u)
         wanted = np.array(data.qacc)
-        np.testing.assert_allclose(peer.theirs(udot, u, qpos), wanted, rtol=0.0, atol=1e-10 * (1 + abs(wanted).max()))
+        np.testing.assert_allclose(peer.theirs(udot, u, q), wanted, rtol=0.0, atol=1e-10 * (1 + abs(wanted).max()))
         for at, place in places.items():
             low, high = model.actuator_actrange[at] if model.actuator_actlimited[at] else (-np.inf, np.inf)
             rate = float(data.act_dot[at])

@@ -46,7 +46,7 @@ def tree(path: Path) -> tuple[MjcfReader, bc.Mechanism, Peer]:
     if not source.model.nv:
         pytest.skip("nothing moves")
     source.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
-    return reader, machine, Peer(mujoco, source.model, reader.joints, bc.compile(machine, backend="numpy"))
+    return reader, machine, Peer(mujoco, source.model, reader, bc.compile(machine, backend="numpy"))
 
 
 @pytest.mark.everyday(60)
@@ -75,7 +75,7 @@ def test_trees_have_the_accelerations_of_mujoco(path: Path) -> None:
         ctrl = rng.normal(size=len(peer.data.ctrl)) * 0.5
         theirs = peer.accelerations(qpos, qvel, ctrl)
         system, tau = peer.driven(reader, ctrl)
-        ours = peer.theirs(system.forward_dynamics(q, u, tau), u, qpos)
+        ours = peer.theirs(system.forward_dynamics(q, u, tau), u, q)
         allowed = 1e-10 * (1.0 + np.abs(theirs).max()) + moved * (1.0 + qvel @ qvel)
         np.testing.assert_allclose(ours, theirs, rtol=0.0, atol=allowed)
 
@@ -166,13 +166,11 @@ def test_mujoco_comes_near_as_its_loops_stiffen(name: str, solref: tuple[float, 
     system = bc.compile(machine, cut=[j.name for j in machine.joints if j.name not in reader.joints
                                       and type(j.joint) is bc.Spherical], backend="numpy")
     state = system.assemble(q=LOOPED[name][2])
-    peer = Peer(mujoco, model, reader.joints, system)
-    qpos = np.array(model.qpos0)
-    for _, at, _, mine, _ in peer.slots:
-        qpos[at] = state.q[mine] + model.qpos0[at]
+    peer = Peer(mujoco, model, reader, system)
+    qpos, _ = peer.states.to_peer(state)
     ctrl = np.random.default_rng(0).normal(size=len(peer.data.ctrl))
     driven, tau = peer.driven(reader, ctrl)
-    ours = peer.theirs(driven.forward_dynamics(state.q, 0.0 * state.u, tau), state.u, qpos)
+    ours = peer.theirs(driven.forward_dynamics(state.q, 0.0 * state.u, tau), 0.0 * state.u, state.q)
     softness, theirs = np.array([1e-2, 1e-3, 1e-4]), []
     for soft in softness:
         model.eq_solimp[:] = 1.0 - soft, 1.0 - soft, 0.001, 0.5, 2.0

@@ -62,38 +62,18 @@ def model_of(path: Path, floating: bool) -> Any:
 
 
 class Peer:
-    """A Pinocchio model that takes and gives Bellcrank's arrays."""
+    """A Pinocchio model that takes and gives the arrays of a system."""
 
-    def __init__(self, path: Path, floating: bool, mechanism: bc.Mechanism) -> None:
+    def __init__(self, path: Path, floating: bool, report: bc.io.ReadReport, system: bc.System) -> None:
         self.model = model_of(path, floating)
         self.data = self.model.createData()
-        self.joints = [(r.joint, self.model.joints[self.model.getJointId(r.name)])
-                       for r in mechanism.joints if r.joint.nu]
+        self.report, self.system = report, system
         #: for each of Pinocchio's speeds, the index of ours
-        self.order: Ints = np.full(self.model.nv, -1)
-        at = 0
-        for ours, theirs in self.joints:
-            local = [3, 4, 5, 0, 1, 2] if theirs.nv == 6 else range(theirs.nv)
-            self.order[theirs.idx_v:theirs.idx_v + theirs.nv] = [at + i for i in local]
-            at += ours.nu
-        assert sorted(self.order) == list(range(at))
+        self.order: Ints = report.to_pinocchio(system.state(u=np.arange(system.nu)))[1].astype(int)
+        assert sorted(self.order) == list(range(self.model.nv))
 
     def q(self, q: Floats) -> Floats:
-        out, at = np.zeros(self.model.nq), 0
-        for ours, theirs in self.joints:
-            own = q[at:at + ours.nq]
-            match theirs.nq, theirs.nv:
-                case 1, 1:
-                    value: Any = own
-                case 2, 1:
-                    value = [np.cos(own[0]), np.sin(own[0])]
-                case 7, 6:
-                    value = [*own[4:], *own[1:4], own[0]]
-                case other:
-                    raise AssertionError(other)
-            out[theirs.idx_q:theirs.idx_q + theirs.nq] = value
-            at += ours.nq
-        return out
+        return self.report.to_pinocchio(self.system.state(q))[0]
 
     def back(self, v: Floats) -> Floats:
         out = np.empty(len(v))
@@ -123,11 +103,11 @@ def error(got: Floats, wanted: Floats) -> float:
 
 def compare(path: Path, floating: bool, states: int, **options: Any) -> None:
     mechanism, report = read_urdf(path, exact_angles=False, floating_base=floating, mimic="free")
-    peer = Peer(path, floating, mechanism)
     held = WEIGHTLESS.get(path.name, ())
     for name in held:
         mechanism.prescribe(name, HELD)
     system = bc.compile(mechanism, **options)
+    peer = Peer(path, floating, report, system)
     free = np.array([r.name not in held for r in mechanism.joints for _ in range(r.joint.nu)])
     locked_q = np.array([r.name in held for r in mechanism.joints for _ in range(r.joint.nq)])
     rng = np.random.default_rng(len(path.name))

@@ -231,7 +231,7 @@ def test_models_of_a_world(sdf):
     kinds = {m.bodies[j.child - 1].name: type(j.joint) for j in m.joints}
     assert kinds == {"one::a": bc.Free, "two::a": bc.Free, "table::top": bc.Weld}
     only, report = read_sdf(file, model="two")
-    assert [body.name for body in only.bodies] == ["a"] and only.joints[0].parent_pose.position == (0.0, 0.0, 2.0)
+    assert [body.name for body in only.bodies] == ["a"] and only.joints[0].drawn_pose.position == (0.0, 0.0, 2.0)
     assert len(report.ignored) == 2
     with pytest.raises(bc.FileError, match="has no model 'three'"):
         load_sdf(file, model="three")
@@ -252,7 +252,7 @@ def test_nested_and_included_models(sdf):
     assert m.joint("shoulder").parent_pose.position == (0.0, 0.0, 1.0)
     placed = load_sdf(sdf("<include><uri>model://parts/hand.sdf</uri><placement_frame>tip</placement_frame>"
                           "<pose>0 0 3 0 0 0</pose></include>", "1.9"))
-    assert placed.joints[0].parent_pose.position == (0.0, 0.0, 2.5)
+    assert placed.joints[0].drawn_pose.position == (0.0, 0.0, 2.5)
     merged = load_sdf(sdf("<include merge='true'><uri>parts/hand.sdf</uri></include>"
                           + joint("j", "fixed", "world", "hand"), "1.9"))
     assert [body.name for body in merged.bodies] == ["hand"]

@@ -109,7 +109,7 @@ def test_gravity_stood_in_physics_before_version_1_6(place: Place, version: str,
 def test_a_second_pose_is_told(place: Place) -> None:
     pose = "<pose>0 0 1 0 0 0</pose><pose>0 0 2 0 0 0</pose>"
     m, report = read_sdf(place(f"<model name='m'>{pose}<link name='a'/></model>"))
-    assert m.joints[0].parent_pose.position == (0.0, 0.0, 1.0)
+    assert m.joints[0].drawn_pose.position == (0.0, 0.0, 1.0)
     assert [note.text for note in report.warned] == ["a second <pose>; only the first counts"]
 
 

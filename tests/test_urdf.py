@@ -124,8 +124,9 @@ def test_joint_types(write: Writer, kind: str, expected: type) -> None:
         assert (found.joint.axis if isinstance(found.joint, AxisJoint) else found.joint.normal) == (0.0, 0.0, 1.0)
     assert (found.parent, found.child) == (m.body("a").index, m.body("b").index)
     expected_pose = Pose.rpy((1, 2, 3), 0.1, 0.2, 0.3)
-    assert found.parent_pose.position == expected_pose.position
-    np.testing.assert_allclose(found.parent_pose.rotation, expected_pose.rotation, rtol=0, atol=1e-15)
+    assert found.drawn_pose.position == expected_pose.position
+    assert (found.parent_pose == Pose()) == (kind == "floating")  # which is measured in the world
+    np.testing.assert_allclose(found.drawn_pose.rotation, expected_pose.rotation, rtol=0, atol=1e-15)
     assert found.child_pose == Pose()
 
 

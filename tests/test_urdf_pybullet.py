@@ -69,19 +69,19 @@ def test_robots_move_as_in_pinocchio() -> None:
     assert base is not None
     agree, weightless = 0, 0
     for name in [n for n in files(False) if n not in INVALID]:
-        mechanism, _ = read_urdf(base / name, exact_angles=False, floating_base=True, mimic="free")
+        mechanism, report = read_urdf(base / name, exact_angles=False, floating_base=True, mimic="free")
         try:
             pin.buildModelFromUrdf(str(base / name))
         except ValueError:
             assert name == "spherical_joint_limit.urdf"  # a joint type that Pinocchio's reader does not have
             continue
-        peer = Peer(base / name, True, mechanism)
         try:
             system = bc.compile(mechanism, backend="numpy")
         except bc.ModelError as refusal:
             assert any(reason in str(refusal) for reason in WEIGHTLESS)
             weightless += 1
             continue
+        peer = Peer(base / name, True, report, system)
         rng = np.random.default_rng(len(name))
         (q, u), (udot, tau) = system.random_state(rng), rng.normal(size=(2, system.nu))
         assert error(system.mass_matrix(q), peer.mass(q)) < 1e-9

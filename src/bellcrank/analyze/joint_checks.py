@@ -14,6 +14,7 @@ import numpy as np
 from bellcrank.arrays import Floats, random_source
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side
+from bellcrank.mechanism.joints.free import Free
 from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.joints.placed import Place, place_of, side_at, six, turned
 from bellcrank.scalar.evaluation import evaluate
@@ -126,7 +127,7 @@ class _Check:
             raise self.wrong("transforms", "the rotation is no rotation matrix", q)
         plain = [float(x) for x in self.joint.constants()]
         here = self.pose(np.asarray(self.joint.neutral(), dtype=float), plain)
-        if here.off(Place(np.eye(3), np.zeros(3))) > _EXACT:
+        if not isinstance(self.joint, Free) and here.off(Place(np.eye(3), np.zeros(3))) > _EXACT:
             raise self.wrong("neutral", "parent and child do not coincide there")
         if self.joint.has_free_frame:
             if len(plain) < 2:

@@ -6,10 +6,18 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from bellcrank.errors import BellcrankWarning, outside
+import numpy.typing as npt
+
+from bellcrank.arrays import Floats
+from bellcrank.errors import BellcrankWarning, StateError, outside
+from bellcrank.io.common.peer_states import PeerStates
 from bellcrank.mechanism.pose import Pose
+from bellcrank.system.state import State
+
+if TYPE_CHECKING:
+    from bellcrank.compiled.system import System
 
 __all__ = ["Actuation", "Dynamics", "Kind", "Limits", "Material", "Mimic", "Note", "ReadReport", "ReadWarning",
            "Shape", "condensed", "warn_of_surprises"]
@@ -145,7 +153,62 @@ class ReadReport:
     #: initial states by name: {"q": {joint: value}, "u": {joint: value}}, several numbers for several coordinates
     keyframes: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     actuators: Mapping[str, Actuation] = field(default_factory=dict)
+    #: how other libraries that read this file order and measure its coordinates, by the library's name
+    peers: Mapping[str, PeerStates] = field(default_factory=dict, repr=False)
 
+    # -- states of other libraries --------------------------------------------------------------
+    def to_mujoco(self, state: State) -> tuple[Floats, Floats]:
+        """qpos and qvel of a state, for MuJoCo's model of this file (MJCF or URDF); batches keep their axes.
+
+        Joints that close loops, and joints that were added since, are left out. Joint forces are converted as speeds
+        are: those of ``state.replace(u=tau)`` are MuJoCo's qfrc. Of a URDF file read with ``floating_base=True``, the
+        free joint of the root comes first.
+
+        >>> import os, tempfile
+        >>> import bellcrank as bc
+        >>> file = os.path.join(tempfile.mkdtemp(), "quadruped.urdf")
+        >>> bc.save(bc.load("quadruped"), file)
+        >>> machine, report = bc.read(file)
+        >>> system = bc.compile(machine)
+        >>> qpos, qvel = report.to_mujoco(system.assemble(q={"floating.z": 0.3}))
+        >>> qpos[:7]
+        array([0. , 0. , 0.3, 1. , 0. , 0. , 0. ])
+        >>> report.from_mujoco(system, qpos, qvel)["floating.z"]
+        0.3
+        """
+        return self._peer("MuJoCo").to_peer(state)
+
+    def from_mujoco(self, system: System, qpos: npt.ArrayLike, qvel: npt.ArrayLike | None = None, *,
+                    t: npt.ArrayLike = 0.0) -> State:
+        """The state of a compiled machine that MuJoCo's qpos and qvel (0 unless given) are; batches keep their axes.
+
+        Coordinates of joints that close loops follow from those of the bodies. MuJoCo's loops are soft:
+        `System.project` closes them. States of actuators are zero.
+        """
+        return self._peer("MuJoCo").from_peer(system, qpos, qvel, t)
+
+    def to_pinocchio(self, state: State) -> tuple[Floats, Floats]:
+        """q and v of a state, for Pinocchio's model of this file (URDF), as ``pinocchio.buildModelFromUrdf(file)``
+        makes it; with ``pinocchio.JointModelFreeFlyer()`` if it was read with ``floating_base=True``.
+
+        Joint forces and accelerations are converted as speeds are.
+        """
+        return self._peer("Pinocchio").to_peer(state)
+
+    def from_pinocchio(self, system: System, q: npt.ArrayLike, v: npt.ArrayLike | None = None, *,
+                       t: npt.ArrayLike = 0.0) -> State:
+        """The state of a compiled machine that Pinocchio's q and v (0 unless given) are; angles of continuous joints
+        are within half a turn."""
+        return self._peer("Pinocchio").from_peer(system, q, v, t)
+
+    def _peer(self, library: str) -> PeerStates:
+        if library not in self.peers:
+            kinds = {"MuJoCo": "MJCF and URDF", "Pinocchio": "URDF"}[library]
+            raise StateError(f"{self.source}: states are converted to those of {library} for {kinds} files; write the "
+                             "machine to such a file with bc.save, and take the report of bc.read for that")
+        return self.peers[library]
+
+    # -- notes ----------------------------------------------------------------------------------
     def of_kind(self, kind: Kind) -> tuple[Note, ...]:
         """The notes of one kind, in file order."""
         return tuple(note for note in self.notes if note.kind == kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.joints import Free, Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.pose import Pose
 
@@ -32,6 +32,14 @@ class Connection:
     parent_pose: Pose
     child_pose: Pose
     prescribed: Prescribed | None = None
+
+    @property
+    def drawn_pose(self) -> Pose:
+        """Where the child's side of the joint lies in the parent in the position drawn: at the parent's side, but of
+        `Free` joints at their `start`."""
+        if isinstance(self.joint, Free) and self.joint.start != Pose():
+            return self.parent_pose @ self.joint.start
+        return self.parent_pose
 
 
 @dataclass(frozen=True, slots=True)

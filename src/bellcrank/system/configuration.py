@@ -119,7 +119,7 @@ class Configuration:
 
     # -- operations -----------------------------------------------------------------------------
     def neutral(self) -> Floats:
-        """q with every joint at its zero position."""
+        """q where the mechanism is drawn: every joint at zero, `Free` joints at their `start`."""
         return np.concatenate([np.zeros(0), *(r.joint.neutral() for r in self.records)])
 
     def random_state(self, rng: np.random.Generator | None = None, size: tuple[int, ...] | int = ()

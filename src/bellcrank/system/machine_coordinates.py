@@ -51,14 +51,14 @@ class MachineCoordinates:
 
     # -- configuration space --------------------------------------------------------------------
     def neutral(self) -> Floats:
-        """q with every joint at its zero position."""
+        """q where the mechanism is drawn: every joint at zero, `Free` joints at their `start`."""
         return self.model.configuration.neutral()
 
     @checked
     def state(self, q: Mapping[str, Any] | npt.ArrayLike | None = None,
               u: Mapping[str, Any] | npt.ArrayLike | None = None, *, t: npt.ArrayLike = 0.0) -> State:
         """A `State` with these coordinates and speeds, arrays or {joint or "joint.coordinate": value}; what is not
-        given is zero. Loops are not closed: `System.assemble` and `System.project` do that.
+        given is as in `neutral()` and at rest. Loops are not closed: `System.assemble` and `System.project` do that.
 
         >>> import bellcrank as bc
         >>> bc.compile(bc.load("double_pendulum")).state({"elbow": 0.5}, t=2.0)

@@ -9,7 +9,6 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.io.mjcf.sites import site_pose
-from bellcrank.mechanism.joints import quaternion
 
 if TYPE_CHECKING:
     from bellcrank.io.common.xml import XmlElement
@@ -54,8 +53,9 @@ def read_keyframes(reader: MjcfReader) -> None:
         if "ctrl" in key.attributes:
             control = _row(reader, key, "ctrl", np.zeros(sizes["ctrl"])).tolist()
             state["parameters"] = {label: control[at] for label, at in reader.controls.items()}
-        for joint, label in enumerate(reader.joints):
-            state["q"][label], state["u"][label] = _converted(reader, joint, qpos, qvel)
+        _note_zero_quaternions(reader, qpos)
+        for label, pair in reader.peer.by_joint(qpos, qvel).items():
+            state["q"][label], state["u"][label] = (x.item() if len(pair[1]) == 1 else tuple(x.tolist()) for x in pair)
         if "act" in key.attributes and reader.activations:
             active = _row(reader, key, "act", np.zeros(model.na))
             state["u"] |= {label: float(active[at]) for label, at in reader.activations.items()}
@@ -75,20 +75,9 @@ def _row(reader: MjcfReader, key: XmlElement, name: str, default: Floats) -> Flo
     return row
 
 
-def _converted(reader: MjcfReader, joint: int, qpos: Floats, qvel: Floats) -> tuple[Any, Any]:
+def _note_zero_quaternions(reader: MjcfReader, qpos: Floats) -> None:
     model = reader.model
-    at, to, kind = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]), int(model.jnt_type[joint])
-    if kind not in (_FREE, _BALL):
-        return float(qpos[at] - model.qpos0[at]), float(qvel[to])
-    turn = qpos[at + 3:at + 7] if kind == _FREE else qpos[at:at + 4]
-    if not turn.any():
-        reader.note("changed", reader.place, f"the quaternion of {reader.joints[joint]!r} is zero, taken as 1, 0, 0, 0")
-        turn = np.array([1.0, 0.0, 0.0, 0.0])
-    turn = quaternion.normalize(turn)
-    if kind == _BALL:
-        return tuple(turn.tolist()), tuple(qvel[to:to + 3].tolist())
-    back = quaternion.conjugate(np.array(model.qpos0[at + 3:at + 7]))
-    place = quaternion.turn(back, qpos[at:at + 3] - model.qpos0[at:at + 3])
-    speed = quaternion.turn(quaternion.conjugate(turn), qvel[to:to + 3])
-    q = (*quaternion.product(back, turn).tolist(), *place.tolist())
-    return q, (*qvel[to + 3:to + 6].tolist(), *speed.tolist())
+    for label, kind, at in zip(reader.joints, model.jnt_type, model.jnt_qposadr, strict=True):
+        first = int(at) + (3 if kind == _FREE else 0)
+        if kind in (_FREE, _BALL) and not qpos[first:first + 4].any():
+            reader.note("changed", reader.place, f"the quaternion of {label!r} is zero, taken as 1, 0, 0, 0")

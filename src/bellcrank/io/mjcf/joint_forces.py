@@ -15,7 +15,7 @@ from bellcrank.io.mjcf.sites import tendon_sites
 from bellcrank.io.report import Dynamics, Limits
 from bellcrank.mechanism.forces.element import positive_part
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Weld
+from bellcrank.mechanism.joints import Free, Weld
 
 if TYPE_CHECKING:
     from bellcrank.io.mjcf.read import MjcfReader
@@ -69,10 +69,10 @@ def _ball_forces(reader: MjcfReader, machine: Mechanism, joint: int, stiffness: 
     if not (stiffness or damping):
         return
     record = machine.joint(reader.joints[joint])
-    shares = (1.0,) * 3 if int(reader.model.jnt_type[joint]) == _FREE else _NONE
+    shares = (1.0,) * 3 if isinstance(record.joint, Free) else _NONE
     bodies = (machine.ground, *machine.bodies)
     machine.add_bushing(f"{record.name}_spring" if stiffness else f"{record.name}_damping", bodies[record.parent],
-                        bodies[record.child], record.parent_pose, record.child_pose, measure="angle",
+                        bodies[record.child], record.drawn_pose, record.child_pose, measure="angle",
                         stiffness=[stiffness * x for x in shares], turn_stiffness=(stiffness,) * 3,
                         damping=[damping * x for x in shares], turn_damping=(damping,) * 3)
 

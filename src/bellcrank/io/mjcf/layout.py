@@ -129,7 +129,7 @@ def _place(mechanism: Mechanism, topology: Topology, body: int, layout: BodyLayo
     if record.prescribed is not None:
         raise ModelError(f"joint {record.name!r} follows a prescribed motion, which MJCF cannot hold")
     back = topology.backwards[body]
-    outer, inner = (record.child_pose, record.parent_pose) if back else (record.parent_pose, record.child_pose)
+    outer, inner = (record.child_pose, record.drawn_pose) if back else (record.drawn_pose, record.child_pose)
     for pose in (outer, inner):
         floats(f"joint {record.name!r}: a pose", pose.position)
     if isinstance(record.joint, Free) and parent:

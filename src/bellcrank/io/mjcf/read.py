@@ -11,6 +11,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.io.common.kept_ranges import with_ranges
 from bellcrank.io.common.names import unused
+from bellcrank.io.common.peer_states import PeerStates, mujoco_joint
 from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.mjcf.actuators import read_actuators
 from bellcrank.io.mjcf.extras import read_keyframes, read_sites
@@ -46,8 +47,9 @@ def read_mjcf(path: str | os.PathLike[str], *, limits: bool = False, actuators: 
               ) -> tuple[Mechanism, ReadReport]:
     """The machine described by an MJCF file, with a report of what was kept, changed and ignored.
 
-    Needs the package mujoco, which works out defaults, frames and the inertia of shapes. q = 0 is the layout drawn in
-    the file: of hinges and slides q is MuJoCo's qpos less `ref`, of free joints the pose relative to the one drawn.
+    Needs the package mujoco, which works out defaults, frames and the inertia of shapes. Hinges and slides are zero in
+    the layout drawn in the file, q = qpos - ref; free joints are measured in the world. `ReadReport.to_mujoco` and
+    `ReadReport.from_mujoco` convert states.
     Every joint keeps its name; of several joints on one body all but the last carry massless bodies. Equality
     constraints become exact loops: connect a `Spherical` joint, two connects of the same bodies a `Revolute` one, weld
     a `Weld`, joint a coupler. `limits` makes stops of joint ranges, as soft as the file's solref says. With `actuators`
@@ -84,6 +86,7 @@ class MjcfReader:
         self.activations: dict[str, int] = {}  #: states of actuators, with their places in act
         self.bodies: list[str] = ["ground"]
         self.joints: list[str] = []
+        self.peer = PeerStates("", "MuJoCo")
         self.taken: dict[str, None] = {}  #: names of joints and constraints
         self.turns: list[Floats] = [np.eye(3)]  #: axes of the bodies in the world, as drawn
         flags = int(self.model.opt.disableflags)
@@ -95,7 +98,7 @@ class MjcfReader:
     def report(self) -> ReadReport:
         notes = tuple(sorted(self.notes, key=lambda note: note.line))
         return ReadReport(self.source.gate.root.source, notes, self.limits, self.dynamics, {}, tuple(self.shapes),
-                          {}, self.renamed, self.keyframes, self.actuations)
+                          {}, self.renamed, self.keyframes, self.actuations, {"MuJoCo": self.peer})
 
     # -- the whole ----------------------------------------------------------------------------
     def mechanism(self) -> Mechanism:
@@ -116,6 +119,7 @@ class MjcfReader:
         read_actuators(self, machine)
         read_sites(self, machine)
         read_shapes(self, machine)
+        self.peer = self._peer(machine)
         read_keyframes(self)
         return machine
 
@@ -145,6 +149,14 @@ class MjcfReader:
         for joint, given in enumerate(names):
             kind = _KINDS[int(model.jnt_type[joint])]
             self.joints.append(given or self.new_name(f"{self.bodies[int(model.jnt_bodyid[joint])]}_{kind}"))
+
+    def _peer(self, machine: Mechanism) -> PeerStates:
+        """MuJoCo's joints."""
+        zeros = [float(self.model.qpos0[at]) if kind in (SLIDE, HINGE) else 0.0
+                 for at, kind in zip(self.model.jnt_qposadr, self.model.jnt_type, strict=True)]
+        return PeerStates.of(self.source.gate.root.source, "MuJoCo", {
+            name: mujoco_joint(machine.joint(name).joint, zero)
+            for name, zero in zip(self.joints, zeros, strict=True)})
 
     def new_name(self, wish: str) -> str:
         """A name for a joint or constraint that is still free."""
@@ -193,7 +205,7 @@ class MjcfReader:
         at, axis = Pose(model.jnt_pos[joint]), tuple(model.jnt_axis[joint].tolist())
         match int(model.jnt_type[joint]):
             case 0:
-                machine.add_joint(name, Free(), inboard, outboard, pose)
+                machine.add_joint(name, Free(pose), inboard, outboard)
             case 1:
                 machine.add_joint(name, Spherical(), inboard, outboard, pose @ at, at)
             case 2:

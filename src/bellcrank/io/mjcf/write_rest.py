@@ -204,8 +204,8 @@ def _bushing(mechanism: Mechanism, layout: BodyLayout, made: FrameBushing) -> No
     by_angle = b.measure == "angle" or not any(turn_stiffness)
     for name, axis in layout.balls.items():
         r = mechanism.joint(name)
-        same = (r.parent, r.child, r.parent_pose, r.child_pose) == (made.first, made.second, made.first_pose,
-                                                                    made.second_pose)
+        same = (r.parent, r.child, r.drawn_pose, r.child_pose) == (made.first, made.second, made.first_pose,
+                                                                   made.second_pose)
         wanted = (turn_stiffness, turn_damping) if isinstance(r.joint, Free) else ([0.0] * 3, [0.0] * 3)
         if same and alike and by_angle and (stiffness, damping) == wanted:
             for label, value in (("stiffness", turn_stiffness[0]), ("damping", turn_damping[0])):

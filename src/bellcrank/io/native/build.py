@@ -183,7 +183,9 @@ class _Build(FileValues):
                 kind = joints.Universal(self.axis(part.axis1), self.axis(part.axis2))
             case "planar":
                 kind = joints.Planar(self.axis(part.normal))
-            case "spherical" | "free" | "weld":
+            case "free":
+                kind = joints.Free(self.pose(part.start))
+            case "spherical" | "weld":
                 kind = getattr(joints, part.type.capitalize())()
             case _:
                 kind = getattr(joints, part.type.capitalize())(self.axis(part.axis))

@@ -237,6 +237,8 @@ class _Dump:
             if label not in _USUAL or not is_default(value, _USUAL[label]):
                 made[label] = self.axis(value) if isinstance(value, tuple) else self.timed([value],
                                                                                            f"{what}: {label}")[0]
+        if isinstance(kind, joints.Free) and kind.start != Pose():
+            made["start"] = self.pose(kind.start, what)
         return made
 
     def axis(self, axis: tuple[float, ...]) -> Any:

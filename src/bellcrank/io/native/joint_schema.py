@@ -67,6 +67,7 @@ class SphericalPart(JointPart):
 
 class FreePart(JointPart):
     type: Literal["free"]
+    start: Pose | None = Field(default=None, description="where the child is drawn in the joint frame")
 
 
 class WeldPart(JointPart):

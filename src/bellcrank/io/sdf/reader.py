@@ -40,7 +40,8 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
              exact_angles: bool = True, parallel: float = 0.0, gravity: Sequence[float] | None = None,
              dissipation: bool = True, limits: bool = False, limit_stiffness: float = 1e4,
              limit_damping: float = 1e2, packages: Folders = None) -> Mechanism:
-    """The machine described by an SDF file. Every coordinate is zero where the file draws the machine.
+    """The machine described by an SDF file. Every coordinate is zero where the file draws the machine,
+    but those of free joints, which are measured in the world: `System.neutral` is where it is drawn.
 
     * ``model``: the model of a world to read; otherwise all are, with the names ``model::link``.
     * ``floating_base``: links that no joint connects to the world hang on it by a `Free` joint ("root_joint") at their
@@ -270,8 +271,11 @@ class _Reader:
             if top(node) is top(world):
                 continue
             name = taken.fresh("root_joint")
-            kind = Free() if self.options.floating_base else Weld()
-            self.machine.add_joint(name, kind, self.machine.ground, node.name, relative(world, node))
+            drawn = relative(world, node)
+            if self.options.floating_base:
+                self.machine.add_joint(name, Free(drawn), self.machine.ground, node.name)
+            else:
+                self.machine.add_joint(name, Weld(), self.machine.ground, node.name, drawn)
             group[top(node)] = top(world)
 
     def _body(self, node: FrameNode) -> str:

@@ -87,7 +87,7 @@ def _assembled(machine: Mechanism, q: npt.ArrayLike | None) -> dict[str, tuple[f
 def _ends(joint: Connection, start: tuple[float, ...]) -> _Ends:
     kind = joint.joint
     if start == tuple(kind.neutral().tolist()):
-        return _Ends(joint.parent_pose, joint.child_pose)
+        return _Ends(joint.drawn_pose, joint.child_pose)
     if isinstance(kind, Universal):  # each of the two turns goes to its own side
         return _Ends(joint.parent_pose @ Pose.about(kind.axis1, start[0]),
                      joint.child_pose @ Pose.about(kind.axis2, -start[1]))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bellcrank.errors import FileError
 from bellcrank.io.common.angles import Turns, unit
 from bellcrank.io.common.masses import MOMENTS, given_inertia
 from bellcrank.io.common.mesh_finder import Folders, MeshFinder
 from bellcrank.io.common.names import Names, near, unused
+from bellcrank.io.common.peer_states import PeerStates, mujoco_joint, pinocchio_joint, pinocchio_order
 from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape
@@ -51,6 +52,7 @@ class RobotReader:
         self.order: list[Edge] = []
         self.origins: dict[str, Pose] = {}
         self.names = Names()  # of joints
+        self.peers: dict[str, PeerStates] = {}
         self._places: dict[str, Pose] | None = None
 
     def note(self, kind: Kind, element: XmlElement, text: str) -> None:
@@ -61,7 +63,7 @@ class RobotReader:
             self.note("changed", self.root, self.turns.remark())
         notes = tuple(sorted(self.notes, key=lambda note: note.line))
         return ReadReport(self.root.source, notes, self.limits, self.dynamics, self.mimics, tuple(self.shapes),
-                          self.materials, self.renamed)
+                          self.materials, self.renamed, peers=self.peers)
 
     # -- the whole ----------------------------------------------------------------------------
     def mechanism(self, floating_base: bool, gravity: Sequence[float], sidecar: Sidecar | None = None) -> Mechanism:
@@ -78,8 +80,8 @@ class RobotReader:
         self._add_body(machine, base)
         root: Joint = Free() if floating_base else Weld()
         self.names = Names(self.joints)
-        machine.add_joint(self.names.fresh("root_joint"), root, machine.ground, self.body(base))
-        joints = JointReader(self, machine)
+        self.root_joint = machine.add_joint(self.names.fresh("root_joint"), root, machine.ground, self.body(base)).name
+        joints = JointReader(self, machine, None if floating_base else base)
         for edge in self.order:
             self._add_body(machine, edge.child)
             joints.add(edge, retyped.get(edge.name))
@@ -88,7 +90,27 @@ class RobotReader:
         self._place_shapes(machine)
         if sidecar:
             sidecar.close(self, machine)
+        self._peers(machine, base, retyped)
         return machine
+
+    def _peers(self, machine: Mechanism, base: str, retyped: Mapping[str, Joint]) -> None:
+        """Joints of the tree as MuJoCo and Pinocchio read them: both know those of URDF itself."""
+        below: dict[str, list[tuple[str, str]]] = {}
+        kinds = {self.root_joint: "floating" if isinstance(machine.joint(self.root_joint).joint, Free) else "fixed"}
+        for edge in self.order:
+            below.setdefault(edge.parent, []).append((edge.name, edge.child))
+            plain = edge.element.tag == "joint" and edge.name not in retyped
+            kinds[edge.name] = edge.element.attribute("type") if plain else "of another file"
+        joints = {name: machine.joint(name).joint for name in kinds}
+        moving = [name for name, kind in kinds.items() if kind != "fixed"]
+        order = [name for name in (self.root_joint, *pinocchio_order(below, base)) if name in moving]
+        strange = {"of another file", "ball", "universal", "screw"}
+        self.peers = {
+            "MuJoCo": PeerStates.of(self.root.source, "MuJoCo", {
+                name: None if kinds[name] in strange else mujoco_joint(joints[name]) for name in moving}),
+            "Pinocchio": PeerStates.of(self.root.source, "Pinocchio", {
+                name: None if kinds[name] in strange | {"spherical"} else
+                pinocchio_joint(joints[name], kinds[name] == "continuous") for name in order})}
 
     def _joint_elements(self) -> dict[str, XmlElement]:
         """The joints of the tree by name, plain ones and Drake's, in file order."""

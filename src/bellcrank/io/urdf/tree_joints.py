@@ -26,6 +26,7 @@ from bellcrank.mechanism.joints import (
     Weld,
 )
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
     from bellcrank.io.urdf.robot import RobotReader
@@ -82,9 +83,10 @@ def made_unit(reader: RobotReader, element: XmlElement, axis: tuple[float, ...])
 class JointReader:
     """Adds the joints of the tree to a mechanism."""
 
-    def __init__(self, reader: RobotReader, machine: Mechanism) -> None:
+    def __init__(self, reader: RobotReader, machine: Mechanism, base: str | None = None) -> None:
         self.reader = reader
         self.machine = machine
+        self.standing = {} if base is None else {base: Pose()}  #: where links are that are fixed to the world
         self.followers: dict[str, XmlElement] = {}
         self.sound: set[str] = set()  # joints that end at one that mimics nothing
 
@@ -94,7 +96,12 @@ class JointReader:
         joint = self._joint(edge)
         pose = reader.pose(edge.element.first("origin"))
         reader.origins[edge.name] = pose
+        here = self.standing.get(edge.parent)
         with blame(edge.element):
+            if isinstance(joint, Weld) and retyped is None and here is not None:
+                self.standing[edge.child] = here @ pose
+            if isinstance(joint, Free) and retyped is None and here is not None:  # measured in the world
+                joint, pose = Free(here @ pose), Pose() if here == Pose() else here.inverse()
             self.machine.add_joint(edge.name, retyped or joint, reader.body(edge.parent), reader.body(edge.child), pose)
         self._data(edge, "retyped" if retyped else edge.element.attribute("type"))
 

@@ -225,7 +225,7 @@ class _UrdfWriter:
 
     def _joint(self, step: _Step) -> Iterator[str]:
         record, what = step.record, f"joint {step.record.name!r}"
-        outer = record.child_pose if step.backwards else record.parent_pose
+        outer = record.child_pose if step.backwards else record.drawn_pose
         pose = self.frame[step.parent].inverse() @ outer
         self.place[step.child] = self.place[step.parent] @ pose
         parts = _simple(record.joint)

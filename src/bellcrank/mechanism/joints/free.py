@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 import bellcrank.mechanism.joints.quaternion as quaternion
+from bellcrank.arguments import checked
+from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.mechanism.joints.joint import Array, Joint
 from bellcrank.mechanism.joints.spherical import TURNS, quaternion_rates, unit_quaternion
-from bellcrank.scalar.graph import Number
+from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import Motion, Transform, Vector, from_quaternion
 
 __all__ = ["Free"]
@@ -20,10 +23,28 @@ _SLIDES = tuple(Motion(m.linear, m.angular) for m in TURNS)
 
 class Free(Joint):
     """q = (quaternion w, x, y, z; position x, y, z [m] in the joint frame),
-    u = (angular velocity [rad/s]; velocity of the child's origin [m/s]), both in child axes."""
+    u = (angular velocity [rad/s]; velocity of the child's origin [m/s]), both in child axes.
+
+    `start` is the pose of the child in the joint frame where the mechanism is drawn: the neutral position, from which
+    `System.assemble` starts, is there. It has no influence on the dynamics.
+
+    >>> import bellcrank as bc
+    >>> m = bc.Mechanism()
+    >>> trunk = m.add_body("trunk", bc.Inertia.sphere(2.0, 0.1))
+    >>> _ = m.add_joint("base", bc.Free(bc.Pose((0, 0, 0.4))), m.ground, trunk)
+    >>> bc.compile(m).assemble(q={"base.x": 1.0})["base"]
+    array([1. , 0. , 0. , 0. , 1. , 0. , 0.4])
+    """
 
     nq, nu = 7, 6
     speed_names = ("wx", "wy", "wz", "vx", "vy", "vz")
+
+    @checked
+    def __init__(self, start: Pose | None = None) -> None:
+        start = Pose() if start is None else start.fixed("Free: start")
+        if any(isinstance(x, Scalar) for x in start.position):
+            raise ModelError("Free: start must be numbers, without parameters: it is only where the mechanism is drawn")
+        self.start = start
 
     def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
         return (Transform(from_quaternion(*q[:4]), Vector(*q[4:])),)
@@ -36,7 +57,7 @@ class Free(Joint):
         return Motion(Vector.zero(), Vector(*u[:3]).cross(Vector(*u[3:])))
 
     def neutral(self) -> Array:
-        return np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        return np.array([*quaternion.from_matrix(self.start.rotation), *self.start.position])
 
     def coordinate_names(self) -> tuple[str, ...]:
         return ("qw", "qx", "qy", "qz", "x", "y", "z")
@@ -68,3 +89,6 @@ class Free(Joint):
 
     def measure(self, turn: Array, shift: Array) -> Array:
         return np.concatenate([quaternion.from_matrix(turn), shift], axis=-1)
+
+    def __repr__(self) -> str:
+        return "Free()" if self.start == Pose() else f"Free({self.start!r})"

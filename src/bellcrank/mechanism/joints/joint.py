@@ -104,7 +104,7 @@ class Joint(ABC):
         allows; of another pose, those of one nearby."""
 
     def neutral(self) -> Array:
-        """The configuration in which both sides coincide."""
+        """The configuration in which a mechanism is drawn: both sides coincide (those of `Free` joints at `start`)."""
         return np.zeros(self.nq)
 
     def coordinate_names(self) -> tuple[str, ...]:
