@@ -12,13 +12,12 @@ several rounds in which all take turns, each for about as many states: 2000 call
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
-from compile_times import MODELS, machine
+from compile_times import MODELS
 from timing import interleaved
 
 import bellcrank as bc
@@ -28,49 +27,27 @@ CALLS, BATCHES = 2000, 8  # of one state, of batches, in each of
 ROUNDS = 15
 
 
-def peer(name: str) -> tuple[Any, Any]:
-    """Pinocchio's model of the same file, and its data."""
-    from importlib.metadata import files
-
-    import pinocchio as pin
-
-    place = next(f for f in files("example-robot-data") or [] if f.name == MODELS[name])
-    path = str(place.locate())
-    model = pin.buildModelFromUrdf(path) if name == "panda" else pin.buildModelFromUrdf(path, pin.JointModelFreeFlyer())
-    return model, model.createData()
-
-
 class Pair:
     """A machine in both libraries, at one state."""
 
     def __init__(self, name: str, **how: str) -> None:
+        from importlib.metadata import files
+
         import pinocchio as pin
 
-        self.pin = pin
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.system = bc.compile(machine(name, **how))
-        self.model, self.data = peer(name)
-        rng = np.random.default_rng(1)
-        self.q, self.u = self.system.random_state(rng)
+        self.pin, floating = pin, name != "panda"
+        path = str(next(f for f in files("example-robot-data") or [] if f.name == MODELS[name]).locate())
+        machine, report = bc.read(path, floating_base=floating, **how)
+        self.system = bc.compile(machine)
+        self.model = pin.buildModelFromUrdf(path, *((pin.JointModelFreeFlyer(),) if floating else ()))
+        self.data = self.model.createData()
+        state = self.system.random_state(np.random.default_rng(1))
+        self.q, self.u = state
         self.body = self.system.body_names[-1]
         self.frame = self.model.getFrameId(self.body)
-        self.pq, self.pu = self.translated(self.q, self.u)
-
-    def translated(self, q: Any, u: Any) -> tuple[Any, Any]:
-        """The state as Pinocchio orders it: joints by name, quaternions scalar last, free joints linear first."""
-        pq, pu, names = np.zeros(self.model.nq), np.zeros(self.model.nv), list(self.model.names)
-        self.order = np.zeros(self.model.nv, dtype=int)  #: our speed for each of Pinocchio's
-        for record in self.system.model.configuration.records:
-            if not record.joint.nq:
-                continue
-            a, b = self.system.model.configuration.starts[record.name]
-            theirs = self.model.joints[names.index(record.name) if record.name in names else 1]
-            own, turned = q[a:a + record.joint.nq], [3, 4, 5, 0, 1, 2] if record.joint.nq == 7 else range(theirs.nv)
-            pq[theirs.idx_q:theirs.idx_q + theirs.nq] = [*own[4:], *own[1:4], own[0]] if len(own) == 7 else own
-            self.order[theirs.idx_v:theirs.idx_v + theirs.nv] = [b + i for i in turned]
-        pu[:] = u[self.order]
-        return pq, pu
+        self.pq, self.pu = report.to_pinocchio(state)
+        #: our speed for each of Pinocchio's
+        self.order = report.to_pinocchio(state.replace(u=np.arange(self.system.nu)))[1].astype(int)
 
     def calls(self) -> dict[str, tuple[Callable[[], Any], Callable[..., Any], Callable[[], Any] | None]]:
         """(Pinocchio, ours as a function of q and u, ours bound) by name."""

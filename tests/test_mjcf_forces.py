@@ -440,7 +440,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     (tmp_path / "gripper.xml").write_text(GRIPPER)
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, "mjcf.md", "exec"), names)
     assert "its control is the parameter 'fingers'" in capsys.readouterr().out

@@ -31,7 +31,8 @@ def load(source: str | os.PathLike[str], **options: Any) -> Mechanism:
     Files are Bellcrank's own (``.yaml``, ``.yml``, ``.json``), URDF (``.urdf``), SDFormat (``.sdf``, ``.world``) and
     MJCF (``.xml``, ``.mjcf``); an ``.xml`` file may also be one of the others. Options are those of the reader, such as
     ``floating_base=True`` for URDF, or of the example, such as ``cells=256`` for ``ladder``. A `ReadWarning` tells of
-    what would make the machine move differently; `read` tells all.
+    what would make the machine move differently; `read` tells all, and its report converts states to and from those of
+    MuJoCo and Pinocchio. Free joints of files are measured in the world; `System.neutral` is where bodies are drawn.
 
     >>> load("pendulum")
     <Mechanism 'pendulum': 1 bodies, 1 joints>
@@ -40,7 +41,8 @@ def load(source: str | os.PathLike[str], **options: Any) -> Mechanism:
 
 
 def read(source: str | os.PathLike[str], **options: Any) -> tuple[Mechanism, ReadReport]:
-    """Like `load`, and what was made of the file: what was read, changed, kept as data, or ignored.
+    """Like `load`, and what was made of the file: what was read, changed, kept as data, or ignored. The report also
+    converts states to and from those of MuJoCo and Pinocchio (`ReadReport.to_mujoco`, ...).
 
     >>> machine, report = read("pendulum")
     >>> print(report)
