@@ -216,6 +216,36 @@ def test_examples_as_mjcf(tmp_path: Path, name: str) -> None:
                         [model.body(i).name for i in range(1, model.nbody)])
 
 
+ALL = """<mujoco><compiler angle="degree"/><worldbody>
+  <body name="b" pos="1 2 3" euler="0 20 30"><freejoint name="f"/><geom size=".1"/>
+    <body name="c" pos=".1 0 0"><joint name="h" axis="0 1 1" ref="20" pos="0 0 .2"/>
+      <joint name="s" type="slide" axis="0 1 0" ref="0.2" pos="0 .1 0"/><geom size=".1" pos=".1 0 0"/>
+      <body name="e"><geom size=".1"/><joint type="ball" name="round" pos=".1 .2 0"/></body></body>
+    <body name="a"><joint name="a"/><geom size=".1" pos=".1 0 0"/></body></body>
+  <body name="crank"><joint name="A" axis="0 0 1" ref="-30"/><geom size="0.1" pos="0.2 0 0"/>
+    <body name="coupler" pos="0.3 0 0"><joint name="B" axis="0 0 1" ref="15"/>
+      <geom size="0.1" pos="0.2 0 0"/></body></body>
+  <body name="rocker" pos="0.7 0 0"><joint name="D" axis="0 0 1"/><geom size="0.1" pos="0.2 0 0"/>
+    <body name="tip" pos="0.6 0 0"><geom size="0.05"/></body></body>
+  </worldbody><equality>{}</equality>
+  <actuator><general joint="A" dyntype="filter" dynprm="1"/></actuator></mujoco>"""
+CONNECT = '<connect name="C" body1="tip" body2="coupler" anchor="0 0 0"/>'
+
+
+@needs_peers
+@pytest.mark.parametrize("loop", ["", CONNECT, f'{CONNECT}<joint joint1="h" joint2="s" polycoef="0 1 0 0 0"/>'],
+                         ids=["tree", "loop", "coupled"])
+def test_every_joint_of_mjcf(tmp_path: Path, loop: str) -> None:
+    (tmp_path / "x.xml").write_text(ALL.format(loop))
+    machine, report = bc.read(tmp_path / "x.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "x.xml"))
+    system = bc.compile(machine, backend="numpy")
+    assert system.model.tree.looped == bool(loop)
+    compare_with_mujoco(system, report, model, [model.body(i).name for i in range(1, model.nbody)])
+    if not loop:
+        np.testing.assert_allclose(report.to_mujoco(system.assemble())[0], model.qpos0, rtol=0.0, atol=1e-15)
+
+
 JOINTS = """<robot name="all">{links}
   <joint name="z" type="revolute"><parent link="base"/><child link="b"/><axis xyz="0 0.6 0.8"/>
     <limit lower="-3" upper="3" effort="1" velocity="1"/><origin xyz="0.1 0.2 0.3" rpy="0.3 0 0.4"/></joint>

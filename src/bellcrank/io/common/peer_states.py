@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -212,76 +213,117 @@ class PeerStates:
         if self.missing:
             raise StateError(f"{self.source}: states cannot be converted: {self.missing}")
 
+    @cached_property
+    def _places(self) -> dict[str, tuple[PeerJoint, slice, slice]]:
+        """Joints with their places in the coordinates and speeds of the library."""
+        made, i, j = {}, 0, 0
+        for name, joint in self.joints.items():
+            made[name] = joint, slice(i, i + joint.nq), slice(j, j + joint.nv)
+            i, j = i + joint.nq, j + joint.nv
+        return made
+
+    @cached_property
+    def _plain(self) -> tuple[list[str], list[int], list[int], Floats]:
+        """Joints of one coordinate that is ours plus a constant: names, places there, constants."""
+        found = [(name, q.start, v.start, joint.zero) for name, (joint, q, v) in self._places.items()
+                 if isinstance(joint, _Along)]
+        return [f[0] for f in found], [f[1] for f in found], [f[2] for f in found], np.array([f[3] for f in found])
+
+    @cached_property
+    def _others(self) -> list[tuple[str, PeerJoint, slice, slice]]:
+        return [(name, *place) for name, place in self._places.items() if not isinstance(place[0], _Along)]
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return sum(joint.nq for joint in self.joints.values()), sum(joint.nv for joint in self.joints.values())
+
     def to_peer(self, state: State) -> Pair:
         """Coordinates and speeds of the other library."""
         self._check()
         if not isinstance(state, State):
             raise StateError(f"{self.source}: needs a State, got {type(state).__name__}; system.state(q, u) makes one")
-        lead = state.shape
-        parts = [(np.zeros((*lead, 0)), np.zeros((*lead, 0)))]
-        for name, joint in self.joints.items():
-            own = [np.asarray(x, dtype=float) for x in (state[name], state.speed(name))]
-            q, u = (x[..., None] if joint.nv == 1 else x for x in own)
-            pair = joint.to_peer(q, u)
-            parts.append(tuple(np.broadcast_to(x, (*lead, x.shape[-1])) for x in pair))  # type: ignore[arg-type]
-        return np.concatenate([q for q, _ in parts], axis=-1), np.concatenate([v for _, v in parts], axis=-1)
+        for name in self.joints:
+            if state.names is None or name not in state.names.coordinate_places:
+                state[name]  # says what is wrong
+        assert state.names is not None
+        at_q, at_u = state.names.coordinate_places, state.names.speed_places
+        names, in_q, in_v, zeros = self._plain
+        q, v = (np.empty((*state.shape, size)) for size in self._sizes)
+        own_q, own_u = (np.array([at[name] for name in names], dtype=np.int64) for at in (at_q, at_u))
+        q[..., in_q], v[..., in_v] = state.q[..., own_q] + zeros, state.u[..., own_u]
+        for name, joint, places, speeds in self._others:
+            own = state.q[..., at_q[name]], state.u[..., at_u[name]]
+            q[..., places], v[..., speeds] = joint.to_peer(*(x[..., None] for x in own) if joint.nv == 1 else own)
+        return q, v
 
-    def by_joint(self, q: npt.ArrayLike, v: npt.ArrayLike | None) -> dict[str, Pair]:
-        """Our coordinates and speeds by joint; at rest without v."""
+    def _arrays(self, q: npt.ArrayLike, v: npt.ArrayLike | None) -> Pair:
+        """What is given, as arrays with the same leading axes; at rest without v."""
         self._check()
-        nq, nv = (sum(getattr(j, n) for j in self.joints.values()) for n in ("nq", "nv"))
+        nq, nv = self._sizes
         q = flat(f"{self.library}'s coordinates", q, nq, f"those of the joints of {self.source}")
         v = np.zeros(nv) if v is None else flat(f"{self.library}'s speeds", v, nv, f"those of {self.source}")
         lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-        q, v = np.broadcast_to(q, (*lead, nq)), np.broadcast_to(v, (*lead, nv))
-        made, i, j = {}, 0, 0
-        for name, joint in self.joints.items():
-            made[name] = joint.from_peer(q[..., i:i + joint.nq], v[..., j:j + joint.nv])
-            i, j = i + joint.nq, j + joint.nv
-        return made
+        return np.broadcast_to(q, (*lead, nq)), np.broadcast_to(v, (*lead, nv))
+
+    def by_joint(self, q: npt.ArrayLike, v: npt.ArrayLike | None) -> dict[str, Pair]:
+        """Our coordinates and speeds by joint."""
+        a, b = self._arrays(q, v)
+        return {name: joint.from_peer(a[..., i], b[..., j]) for name, (joint, i, j) in self._places.items()}
 
     def from_peer(self, system: System, q: npt.ArrayLike, v: npt.ArrayLike | None, t: npt.ArrayLike) -> State:
         """The state of a system; coordinates of joints that close loops follow from those of the bodies."""
         check_time(t)
-        values = self.by_joint(q, v)
+        a, b = self._arrays(q, v)
         configuration = system.model.configuration
-        lost = [name for name in values if name not in configuration.starts]
+        starts, (names, in_q, in_v, zeros) = configuration.starts, self._plain
+        lost = [name for name in self.joints if name not in starts]
         if lost:
             raise StateError(f"{system.model.name}: has no joint {lost[0]!r} of {self.source}; give the system of the "
                              "machine that was read from this file")
-        start = system.state(t=t)
-        lead = next((x.shape[:-1] for x, _ in values.values()), ())
-        place, speed = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (start.q, start.u))
-        for name, pair in values.items():
-            i, j = configuration.starts[name]
+        place = np.array(np.broadcast_to(configuration.neutral(), (*a.shape[:-1], system.nq)))
+        speed = np.zeros((*a.shape[:-1], system.nu))
+        place[..., [starts[name][0] for name in names]] = a[..., in_q] - zeros
+        speed[..., [starts[name][1] for name in names]] = b[..., in_v]
+        for name, joint, places, speeds in self._others:
+            (i, j), pair = starts[name], joint.from_peer(a[..., places], b[..., speeds])
             place[..., i:i + pair[0].shape[-1]], speed[..., j:j + pair[1].shape[-1]] = pair
-        _measure_loops(system, set(values), place, speed)
+        _measure_loops(system, self.joints, place, speed)
         return configuration.state(place, speed, t)
 
 
-def _measure_loops(system: System, known: set[str], q: Floats, u: Floats) -> None:
+class _LoopJoints(NamedTuple):
+    """What coordinates of joints that close loops follow from."""
+
+    carrying: tuple[str, ...]  #: joints with coordinates that carry a body
+    alone: System | None  #: bodies and joints, cut at all others; None without such
+    places: list[int]  #: its coordinates among those of the machine
+    speeds: list[int]
+
+
+def _measure_loops(system: System, known: Mapping[str, object], q: Floats, u: Floats) -> None:
     """Put in the coordinates and speeds of joints between bodies that the others place already."""
-    mechanism = system.model.described
-    tree, closing = _split(mechanism)
-    left = [r for r in tree if r.joint.nq and r.name not in known and r.name not in {s.name for s in mechanism.states}]
+    model = system.model
+    loops = system.kernels.kept("joints alone", lambda: _loop_joints(model.described, model.configuration.starts))
+    left = [name for name in loops.carrying if name not in known]
     if left:
-        raise StateError(f"{system.model.name}: the joint {left[0].name!r} is not in the file that the state is of; "
-                         "convert for the machine as it was read, and set the joint with State.replace")
-    measured = [r for r in closing if r.joint.nq]
-    if not measured:
-        return
-    bare = system.kernels.kept("joints alone", lambda: _joints_alone(mechanism, tree, closing))
-    starts, own = system.model.configuration.starts, bare.model.configuration.starts
-    places = [(starts[name], own[name], r.joint) for r in (*tree, *closing) for name in (r.name,) if r.joint.nq and
-              name in own]
-    q2, u2 = np.zeros((*q.shape[:-1], bare.nq)), np.zeros((*u.shape[:-1], bare.nu))
-    for (i, j), (i2, j2), joint in places:
-        q2[..., i2:i2 + joint.nq], u2[..., j2:j2 + joint.nu] = q[..., i:i + joint.nq], u[..., j:j + joint.nu]
-    q2 = bare.plans.drawn.measured(q2, 0.0)
-    u2 = bare.kernels.run("joint_speeds", {"q": q2, "u": u2}, None, 0.0)
-    for r in measured:
-        (i, j), (i2, j2), joint = starts[r.name], own[r.name], r.joint
-        q[..., i:i + joint.nq], u[..., j:j + joint.nu] = q2[..., i2:i2 + joint.nq], u2[..., j2:j2 + joint.nu]
+        raise StateError(f"{model.name}: the joint {left[0]!r} is not in the file that the state is of; convert for "
+                         "the machine as it was read, and set the joint with State.replace")
+    if loops.alone is not None:
+        place = loops.alone.plans.drawn.measured(q[..., loops.places], 0.0)
+        speed = loops.alone.kernels.run("joint_speeds", {"q": place, "u": u[..., loops.speeds]}, None, 0.0)
+        q[..., loops.places], u[..., loops.speeds] = place, speed
+
+
+def _loop_joints(mechanism: Mechanism, starts: Mapping[str, tuple[int, int]]) -> _LoopJoints:
+    states = {s.name for s in mechanism.states}
+    tree, closing = ([r for r in some if r.name not in states] for some in _split(mechanism))
+    carrying = tuple(r.name for r in tree if r.joint.nq)
+    if not any(r.joint.nq for r in closing):
+        return _LoopJoints(carrying, None, [], [])
+    records = [*tree, *closing]
+    return _LoopJoints(carrying, _joints_alone(mechanism, tree, closing),
+                       [starts[r.name][0] + i for r in records for i in range(r.joint.nq)],
+                       [starts[r.name][1] + i for r in records for i in range(r.joint.nu)])
 
 
 def _split(mechanism: Mechanism) -> tuple[list[Connection], list[Connection]]:
@@ -307,16 +349,12 @@ def _joints_alone(mechanism: Mechanism, tree: list[Connection], closing: list[Co
     """The bodies and joints of a mechanism, with loops cut at the joints named: for kinematics."""
     from bellcrank.compiled.compile import compile
 
-    states = {s.name for s in mechanism.states}
     bare = Mechanism(mechanism.name)
-    names = ["ground"]
-    for body in mechanism.bodies:
-        names.append(body.name)
-        if body.name not in states:
-            bare.add_body(body.name, Inertia.sphere(1.0, 1.0))
+    names = ["ground", *(body.name for body in mechanism.bodies)]
+    for i in sorted({i for r in tree for i in (r.parent, r.child)} - {0}):
+        bare.add_body(names[i], Inertia.sphere(1.0, 1.0))
     for r in (*tree, *closing):
-        if r.name not in states:
-            bare.add_joint(r.name, r.joint, names[r.parent], names[r.child], r.parent_pose, r.child_pose)
+        bare.add_joint(r.name, r.joint, names[r.parent], names[r.child], r.parent_pose, r.child_pose)
     try:
         return compile(bare, "dense", "numpy", cut=[r.name for r in closing])
     except ModelError as error:
