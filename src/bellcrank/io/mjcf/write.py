@@ -33,10 +33,10 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: Me
 
     Loops are cut where MJCF can close them again: Spherical joints become a connect, Revolute ones two, Weld ones a
     weld, between sites. Read back by `read_mjcf` the machine has the same dynamics; joints with several coordinates
-    come back as several joints, named ``joint.coordinate``. Principal moments of inertia of zero become 2e-15 kg m^2,
-    which MuJoCo wants. Shapes of bodies are written as geoms; mesh files that do not lie beside the file are
-    copied to a folder there, or, with ``meshes="refer"``, only named. What MJCF cannot hold is a `ModelError` that
-    names the part, and nothing is written.
+    come back as several joints, named ``joint.coordinate``, and free joints are measured in the world. Principal
+    moments of inertia of zero become 2e-15 kg m^2, which MuJoCo wants. Shapes of bodies are written as geoms; mesh
+    files that do not lie beside the file are copied to a folder there, or, with ``meshes="refer"``, only named. What
+    MJCF cannot hold is a `ModelError` that names the part, and nothing is written.
     """
     refuse_changing(mechanism, "MJCF")
     refuse_deforming(mechanism, "MJCF")

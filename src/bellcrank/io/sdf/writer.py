@@ -37,9 +37,9 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
 
     SDF counts coordinates from the position it draws: zero if all loops close there, else the position that
     `System.assemble` finds, or `q` [rad, m]; springs, limits and couplers are shifted accordingly. `read_sdf` gives
-    back the same machine: with ``limits=True`` if it has compliant stops, and with the joint "root_joint" where a body
-    hangs on the ground by a `Free` joint. Names that SDF does not allow are changed: ``::`` becomes ``__``, and a joint
-    or frame that is called like a body gets ``_joint`` or ``_frame`` behind its name.
+    back the same machine: with ``limits=True`` if it has compliant stops, and with the joint "root_joint", measured in
+    the world, where a body hangs on the ground by a `Free` joint. Names that SDF does not allow are changed: ``::``
+    becomes ``__``, and a joint or frame that is called like a body gets ``_joint`` or ``_frame`` behind its name.
 
     Shapes of bodies are written, those of the ground as a link that is fixed to the world. Mesh files that do not lie
     beside the file are copied to a folder there, or, with ``meshes="refer"``, only named.

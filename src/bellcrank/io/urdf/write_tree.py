@@ -56,11 +56,11 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     """Write a mechanism as a URDF file, which `read_urdf` reads back with equal dynamics.
 
     Joints of the tree are revolute (written as continuous unless `Mechanism.ranges` has both ends), prismatic, fixed,
-    planar or floating; couplers of two joints become <mimic>, friction becomes <dynamics> (read with
-    ``dynamics=True``). `loops` says how joints that close loops are written: "loop_joint", "constraint", "gazebo"
-    (closed while all joints are at zero) or "drake" (ball joints only). ``split=True`` writes universal, cylindrical
-    and spherical joints of the tree as revolute and prismatic ones with massless links between them; a spherical joint
-    then has three angles and is singular where they are.
+    planar or floating (measured in the world when read again, if its parent is fixed there); couplers of two joints
+    become <mimic>, friction becomes <dynamics> (read with ``dynamics=True``). `loops` says how joints that close loops
+    are written: "loop_joint", "constraint", "gazebo" (closed while all joints are at zero) or "drake" (ball joints
+    only). ``split=True`` writes universal, cylindrical and spherical joints of the tree as revolute and prismatic ones
+    with massless links between them; a spherical joint then has three angles and is singular where they are.
 
     URDF holds no gravity: one other than (0, 0, -9.81) needs ``drop_gravity=True`` and ``read_urdf(..., gravity=...)``.
     Shapes of bodies are written, too; mesh files that do not lie beside the file are copied to a folder there, or, with
