@@ -76,20 +76,9 @@ def from_file(machine: Machine, seconds: float = 0.5, seed: int = 0) -> Softness
 
 def closing_joints(mechanism: bc.Mechanism) -> list[str]:
     """Joints of an MJCF file's equality constraints: those whose bodies earlier joints connect already."""
-    group = list(range(len(mechanism.bodies) + 1))
-    closing = []
-    for record in mechanism.joints:
-        a, b = (_root(group, body) for body in (record.parent, record.child))
-        if a == b:
-            closing.append(record.name)
-        group[b] = a
-    return closing
+    from bellcrank.io.common.peer_states import tree_and_closing
 
-
-def _root(group: list[int], body: int) -> int:
-    while group[body] != body:
-        body = group[body]
-    return body
+    return [record.name for record in tree_and_closing(mechanism)[1]]
 
 
 def _series(peer: Any, q: Floats, u: Floats) -> tuple[tuple[float, ...], float]:

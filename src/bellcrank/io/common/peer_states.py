@@ -22,7 +22,7 @@ from bellcrank.system.state import State
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
-__all__ = ["PeerStates", "mujoco_joint", "pinocchio_joint", "pinocchio_order"]
+__all__ = ["PeerStates", "mujoco_joint", "pinocchio_joint", "pinocchio_order", "tree_and_closing"]
 
 Pair = tuple[Floats, Floats]
 
@@ -316,7 +316,7 @@ def _measure_loops(system: System, known: Mapping[str, object], q: Floats, u: Fl
 
 def _loop_joints(mechanism: Mechanism, starts: Mapping[str, tuple[int, int]]) -> _LoopJoints:
     states = {s.name for s in mechanism.states}
-    tree, closing = ([r for r in some if r.name not in states] for some in _split(mechanism))
+    tree, closing = ([r for r in some if r.name not in states] for some in tree_and_closing(mechanism))
     carrying = tuple(r.name for r in tree if r.joint.nq)
     if not any(r.joint.nq for r in closing):
         return _LoopJoints(carrying, None, [], [])
@@ -326,7 +326,7 @@ def _loop_joints(mechanism: Mechanism, starts: Mapping[str, tuple[int, int]]) ->
                        [starts[r.name][1] + i for r in records for i in range(r.joint.nu)])
 
 
-def _split(mechanism: Mechanism) -> tuple[list[Connection], list[Connection]]:
+def tree_and_closing(mechanism: Mechanism) -> tuple[list[Connection], list[Connection]]:
     """Joints that carry a body, and those between bodies that earlier joints connect."""
     group = list(range(len(mechanism.bodies) + 1))
 
