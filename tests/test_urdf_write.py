@@ -284,3 +284,16 @@ def test_pinocchio_reads_what_is_written(tmp_path: Path) -> None:
     write_urdf(m, tmp_path / "x.urdf")
     model = pin.buildModelFromUrdf(str(tmp_path / "x.urdf"))
     assert model.nv == bc.compile(m, backend="numpy").nu
+
+
+def test_slides_without_a_range_have_none_when_read_again(tmp_path: Path) -> None:
+    """URDF wants limits of every slide."""
+    m = bc.Mechanism("lift")
+    for name, lower in (("cabin", None), ("door", -0.5)):
+        m.add_joint(name, bc.Prismatic("z"), m.ground, m.add_body(name, bc.Inertia.box(1.0, (0.1, 0.2, 0.3))))
+        if lower is not None:
+            m.set_range(name, lower)
+    bc.save(m, tmp_path / "lift.urdf")
+    again = bc.load(tmp_path / "lift.urdf")
+    assert "cabin" not in again.ranges
+    assert np.abs(bc.compile(again, backend="numpy").random_state(size=20, seed=1).q).max() < 100.0

@@ -10,6 +10,9 @@ from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["with_ranges"]
 
+#: ends so far away stand for none, in formats that want numbers
+_ENDLESS = 1e9
+
 
 def with_ranges(machine: Mechanism, report: ReadReport) -> tuple[Mechanism, ReadReport]:
     """A machine that was read, with the ranges of its joints, and the report. Ranges that no joint with one coordinate
@@ -17,7 +20,9 @@ def with_ranges(machine: Mechanism, report: ReadReport) -> tuple[Mechanism, Read
     limits: Mapping[str, Limits] = report.limits
     joints = {record.name: record.joint for record in machine.joints}
     for name, ends in limits.items():
-        if (name in joints and joints[name].nq == 1 and ends.lower <= ends.upper
-                and not (math.isinf(ends.lower) and math.isinf(ends.upper))):
-            machine.set_range(name, ends.lower, ends.upper)
+        lower = -math.inf if ends.lower <= -_ENDLESS else ends.lower
+        upper = math.inf if ends.upper >= _ENDLESS else ends.upper
+        if (name in joints and joints[name].nq == 1 and lower <= upper
+                and not (math.isinf(lower) and math.isinf(upper))):
+            machine.set_range(name, lower, upper)
     return machine, report
