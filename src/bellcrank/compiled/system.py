@@ -14,6 +14,7 @@ from bellcrank.errors import StateError
 from bellcrank.lazy_names import elsewhere, from_above
 from bellcrank.scalar.count import OperationCount
 from bellcrank.system import assembly, binding, counts, forward_dynamics, inverse_dynamics, random_states, reduced
+from bellcrank.system.force_terms import TERMS, chosen_terms
 from bellcrank.system.held_values import Values
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
@@ -166,10 +167,11 @@ class System(Machine):
         return inverse_dynamics.consistent_acceleration(self.plans, q, u, udot, t=t)
 
     @of_motion()
-    def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START
-                ) -> ReducedModel:
+    def reduced(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START,
+                terms: Sequence[str] | str = TERMS) -> ReducedModel:
         """Mass matrix, bias and motions in independent speeds, with Jacobians of bodies and operational-space inertias;
         see `ReducedModel`. For controllers and optimizers of machines with loops. Cost: O(nu m^2) for m constraints.
+        `terms`: those of the bias, see `bias`.
 
         The states must close the loops. `speeds` names the independent ones, all of a batch the same.
 
@@ -183,7 +185,7 @@ class System(Machine):
         >>> bool(abs(model.mass_matrix @ udot[:1] + model.bias)[0] < 1e-12)
         True
         """
-        return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t)
+        return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t, terms=chosen_terms("reduced", terms))
 
     # -- motion ---------------------------------------------------------------------------------
     @checked

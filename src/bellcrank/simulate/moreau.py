@@ -57,7 +57,7 @@ def stiffened(system: Machine, h: float) -> tuple[Machine, list[Number] | None]:
     model, maker = replace(system.model, tree=replace(tree, armatures=armatures)), system.kernels.maker
     shared = system.kernels.kept(("stiffened", digest(added)), lambda: Kernels(model, maker).shared)
     kernels = Kernels(model, maker, shared)
-    return type(system)(kernels, system.plans.for_inertia(kernels)), added
+    return type(system)(kernels, system.plans.alike(kernels)), added
 
 
 def _number(value: Any) -> Number:

@@ -16,6 +16,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system.drive_programs import allowed_motions, drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.force_terms import TERMS, in_terms
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
 from bellcrank.system.kernels import Wrenches
@@ -45,12 +46,13 @@ _MANY = 60
 
 def inverse_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                      wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
-                     weights: Mapping[str, float] | None = None) -> Floats:
+                     weights: Mapping[str, float] | None = None, terms: tuple[str, ...] = TERMS) -> Floats:
     """Joint forces tau for accelerations udot."""
     check_time(t)
     if plans.tree.looped:
-        return _looped_inverse(plans, q, u, udot, actuated, weights, wrenches, t)
-    forces = tree_forces(plans, q, u, udot, wrenches, t)
+        return in_terms(plans, terms, lambda machine, acting: _looped_inverse(
+            machine, q, u, udot, actuated, weights, acting, t), wrenches)
+    forces = in_terms(plans, terms, lambda machine, acting: tree_forces(machine, q, u, udot, acting, t), wrenches)
     return forces if actuated is None else _actuated_tree(plans, forces, actuated)
 
 

@@ -87,17 +87,21 @@ class LoopPlans:
         self._closed: tuple[Floats, float] | None = None  # a position that closes, for questions without a state
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
         self._shown: dict[Any, tuple[int, ...]] = {}  # independent speeds asked for, by plan
+        self.variants: dict[tuple[str, ...], LoopPlans] = {}  #: those of `force_terms`, by the forces that act
 
     def __reduce__(self) -> Any:
         return _restored, (self.kernels, self._closed, self._wanted)
 
-    def for_inertia(self, kernels: Kernels) -> LoopPlans:
-        """Plans of a machine with the same loops and other inertia: its reference is this one, so that it is made
-        once."""
+    def alike(self, kernels: Kernels) -> LoopPlans:
+        """Plans of a machine with the same loops and other inertia or forces: its reference is this one, so that it is
+        made once."""
         if self.tree.looped:
             with suppress(AssemblyError):
                 self.reference()
-        return LoopPlans(kernels, self._wanted, self._found, self._checked)
+        made = LoopPlans(kernels, self._wanted, self._found, self._checked)
+        if self._closed is not None:
+            made.remember(*self._closed)
+        return made
 
     # -- kinematics -----------------------------------------------------------------------------
     @cached_property

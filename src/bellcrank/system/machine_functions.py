@@ -28,6 +28,7 @@ from bellcrank.system import (
 from bellcrank.system.arrangements import attached
 from bellcrank.system.derivatives import Derivatives
 from bellcrank.system.element_states import ElementForces
+from bellcrank.system.force_terms import TERMS, chosen_terms
 from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.machine_coordinates import MachineCoordinates
@@ -103,15 +104,34 @@ class Machine(MachineCoordinates):
     @of_motion("inverse_dynamics")
     def inverse_dynamics(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
                          wrenches: Wrenches = None, t: npt.ArrayLike = START, actuated: Sequence[str] | None = None,
-                         weights: Mapping[str, float] | None = None) -> Floats:
+                         weights: Mapping[str, float] | None = None, terms: Sequence[str] | str = TERMS) -> Floats:
         """Joint forces tau for accelerations udot. Cost: O(n). Also ``inverse_dynamics(state, udot)``.
 
         With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
         the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
         (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n + m), by compiled code.
+
+        `terms`: the parts of tau that are wanted, all of them unless some are named; tau is their sum.
+
+        - "gravity": what holds the weight, that of `Mechanism.gravity`.
+        - "inertia": what accelerates bodies and rotors, with velocity terms (centrifugal and Coriolis) and what
+          prescribed motions and loops need for that.
+        - "friction": what overcomes `Mechanism.add_friction`, dry and viscous. Readers make that of ``frictionloss``
+          (MJCF) and of damping and friction (URDF with ``dynamics=True``, SDF).
+        - "elements": what works against all other force elements: springs and their dampers (``damping`` of MJCF is
+          one), servos, stops, brakes, wrenches, laws, and the elasticity of flexible bodies.
+
+        External `wrenches` count whatever the terms. Terms without "inertia" cost two evaluations.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> _ = m.add_friction("bearing", "hinge", viscous=0.5)
+        >>> pendulum = bc.compile(m)
+        >>> float(pendulum.inverse_dynamics([0.3], [2.0], [0.0], terms="friction").round(12)[0])
+        1.0
         """
         return inverse_dynamics.inverse_dynamics(self.plans, q, u, udot, wrenches=wrenches, t=t, actuated=actuated,
-                                                 weights=weights)
+                                                 weights=weights, terms=chosen_terms("inverse_dynamics", terms))
 
     @of_motion()
     def drive_forces(self, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None = None, *,
@@ -141,15 +161,19 @@ class Machine(MachineCoordinates):
 
     @of_motion("bias")
     def bias(self, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = START,
-             speeds: str = "independent") -> Floats:
-        """Forces at the `independent_speeds` for accelerations of zero there, shape (..., d): velocity, gravity,
-        external wrenches and elements between bodies; not elements along joints. Cost: O(n).
+             speeds: str = "independent", terms: Sequence[str] | str = TERMS) -> Floats:
+        """Forces at the `independent_speeds` for accelerations of zero there, shape (..., d). Cost: O(n).
+
+        `terms` as in `inverse_dynamics`: by default all of gravity, inertia (here velocity terms), elements and joint
+        friction, less external wrenches. ``terms=("gravity", "inertia")`` is ``qfrc_bias`` of MuJoCo and
+        ``nonLinearEffects`` of Pinocchio, ``terms="gravity"`` what compensates the weight.
 
         ``speeds="tree"``: of all joints that carry a link, (..., nu), at zero acceleration of all of them.
         """
-        if reduced.motions_for(self.plans, q, t, speeds) is None:
-            return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t)
-        return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t).bias
+        names, independent = chosen_terms("bias", terms), reduced.motions_for(self.plans, q, t, speeds) is not None
+        if independent:
+            return reduced.reduced(self.plans, q, u, wrenches=wrenches, t=t, terms=names).bias
+        return tree_dynamics.bias(self.plans, q, u, wrenches=wrenches, t=t, terms=names)
 
     @of_motion("momenta")
     def momenta(self, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = START, speeds: str = "independent"

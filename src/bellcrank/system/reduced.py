@@ -23,6 +23,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import MOVED
 from bellcrank.system import body_kinematics
 from bellcrank.system.drive_programs import allowed_motions
+from bellcrank.system.force_terms import TERMS
 from bellcrank.system.loop_errors import loop_jacobian, loop_rows
 from bellcrank.system.tree_dynamics import bias, mass_matrix
 
@@ -73,8 +74,8 @@ class ReducedModel:
         return np.asarray((self.motions @ np.asarray(rates, dtype=float)[..., None])[..., 0] + self.drift)
 
 
-def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None, t: npt.ArrayLike = 0.0
-            ) -> ReducedModel:
+def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None,
+            t: npt.ArrayLike = 0.0, terms: tuple[str, ...] = TERMS) -> ReducedModel:
     """Mass matrix, bias and motions in independent speeds. See `System.reduced`."""
     check_time(t)
     tree, names = plans.tree, plans.configuration.speed_names
@@ -90,13 +91,15 @@ def reduced(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: W
         motions, drift = _motions(plans, q, u, entries, t)
     lead = np.broadcast_shapes(motions.shape[:-2], drift.shape[:-1])
     motions = np.broadcast_to(motions, (*lead, tree.nu, len(entries)))
-    whole, force = mass_matrix(plans.kernels, q, t), bias(plans, q, u, wrenches=wrenches, t=t)
-    free = np.where(plans.model.prescribed_mask(), 0.0, drift)  # the bias holds what prescribed joints accelerate
+    whole, force = mass_matrix(plans.kernels, q, t), bias(plans, q, u, wrenches=wrenches, t=t, terms=terms)
+    if "inertia" in terms:  # the bias holds what prescribed joints accelerate
+        free = np.where(plans.model.prescribed_mask(), 0.0, drift)
+        force = force + (whole @ free[..., None])[..., 0]
     turned = np.swapaxes(motions, -1, -2)
     own = np.where(plans.model.prescribed_mask(), plans.kernels.run("driven_speeds", {"q": q, "u": u}, None, t), u)
     offset = own - (motions @ own[..., list(entries), None])[..., 0]
     return ReducedModel(tuple(names[i] for i in entries), entries, motions, offset, drift, turned @ whole @ motions,
-                        (turned @ (force + (whole @ free[..., None])[..., 0])[..., None])[..., 0], plans, q, t)
+                        (turned @ force[..., None])[..., 0], plans, q, t)
 
 
 def motions_for(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, speeds: str) -> Floats | None:

@@ -12,6 +12,7 @@ from bellcrank.errors import NotYetError
 from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import UNROLL_LINKS
 from bellcrank.system.force_elements import element_wrenches, wrenches_on_bodies
+from bellcrank.system.force_terms import TERMS, in_terms
 from bellcrank.system.kernels import Wrenches
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ def mass_matrix(kernels: Kernels, q: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
 
 
 def bias(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, wrenches: Wrenches = None,
-         t: npt.ArrayLike = START) -> Floats:
+         t: npt.ArrayLike = START, terms: tuple[str, ...] = TERMS) -> Floats:
     """Joint forces at zero acceleration. Cost: O(n)."""
-    return without_laws(plans, run_forced(plans, "bias", {"q": q, "u": u}, wrenches, t), q, u, t)
+    def forces(machine: LoopPlans, acting: Wrenches) -> Floats:
+        return without_laws(machine, run_forced(machine, "bias", {"q": q, "u": u}, acting, t), q, u, t)
+
+    return in_terms(plans, terms, forces, wrenches)
