@@ -165,3 +165,28 @@ def test_comes_back_from_a_written_file(name: str, tmp_path: pathlib.Path) -> No
     gap = np.abs(b.forward_dynamics(q, u, tau) - expected).max() / np.abs(expected).max()
     assert gap < (1e-7 if name == DEAD else 1e-11)  # the loop methods agree to 1e-12 on these machines
     np.testing.assert_allclose(a.energy(q, u), b.energy(q, u), rtol=1e-12)
+
+
+def test_forces_of_motors_and_of_the_ground() -> None:
+    """Motors leave a spring of each leg and the base to themselves. Two points of a foot make any motion; a single one
+    those of its own forces; a wrench at the base none that springs resist."""
+    robot = bc.compile(cassie("cassie_v2"), backend="numpy")
+    motors = [f"{side}-{joint}-op" for side in ("left", "right") for joint in ("roll", "yaw", "pitch", "knee", "foot")]
+    rng = np.random.default_rng(0)
+    q, u, _ = states(robot, count=2)
+    foot = {side: {f"{side} {end}": (f"{side}-foot", (x, 0.0, 0.05)) for end, x in (("heel", -0.1), ("toe", 0.1))}
+            for side in ("left", "right")}
+    udot = robot.forward_dynamics(q, u, rng.normal(size=(2, robot.nu)))
+    found = bc.analyze.inverse_dynamics_with_contacts(robot, q, u, udot, contacts={**foot["left"], **foot["right"]},
+                                                      actuated=motors)
+    again = robot.forward_dynamics(q, u, found.tau, wrenches=found.wrenches)
+    np.testing.assert_allclose(again, udot, rtol=0.0, atol=1e-7 * np.abs(udot).max())
+    few = {side: next(iter(points.values())) for side, points in foot.items()}
+    with pytest.raises(bc.ModelError, match="18 degrees of freedom.* control 16, and the motion needs"):
+        bc.analyze.inverse_dynamics_with_contacts(robot, q, u, udot, contacts=few, actuated=motors)
+    with pytest.raises(bc.ModelError, match="18 degrees of freedom.* control only 16, and the motion needs"):
+        robot.inverse_dynamics(q, u, udot, actuated=[*motors, "root_joint"])
+    tau = {motor: rng.normal(size=2) for motor in motors} | {"root_joint": rng.normal(size=(2, 6))}
+    udot = robot.forward_dynamics(q, u, tau)
+    again = robot.forward_dynamics(q, u, robot.inverse_dynamics(q, u, udot, actuated=[*motors, "root_joint"]))
+    np.testing.assert_allclose(again, udot, rtol=0.0, atol=1e-7 * np.abs(udot).max())

@@ -12,6 +12,7 @@ from bellcrank.formulations.common.body_kinetics import AT_BODY, BodyPlace, all_
 from bellcrank.lowering.function import Function
 from bellcrank.lowering.looped import require_direct
 from bellcrank.mechanism.mechanism import Body
+from bellcrank.mechanism.parts import Frame
 from bellcrank.mechanism.turns import Rows, apply, product
 from bellcrank.schedule.sweeps import Direct
 from bellcrank.spatial import Vector
@@ -19,23 +20,27 @@ from bellcrank.spatial import Vector
 if TYPE_CHECKING:
     from bellcrank.system.model import Model
 
-__all__ = ["body_function", "body_place", "poses_function"]
+__all__ = ["body_and_frame", "body_function", "body_place", "poses_function"]
 
 
-def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
-    """Link of a body or frame, and its pose in the link frame."""
-    tree = model.tree
+def body_and_frame(model: Model, body: str) -> tuple[int, Frame | None]:
+    """The index of a body, or of the body of a frame, which is the second."""
     if not isinstance(body, (str, Body)):
         raise ModelError(f"bodies and frames are given by their names, got {type(body).__name__}")
     frame = next((f for f in model.mechanism.frames if f.name == body), None)
     try:
-        index = frame.body if frame else model.mechanism.body(body).index
+        return frame.body if frame else model.mechanism.body(body).index, frame
     except ModelError:
         names = [f.name for f in model.mechanism.frames]
         if not names or not isinstance(body, str):
             raise
-        raise ModelError(f"no body called {body!r} in mechanism {tree.name!r}, nor a frame"
+        raise ModelError(f"no body called {body!r} in mechanism {model.name!r}, nor a frame"
                          f"{hint(body, (*model.body_names, *names))}") from None
+
+
+def body_place(model: Model, body: str) -> tuple[int, Floats, Floats]:
+    """Link of a body or frame, and its pose in the link frame."""
+    tree, (index, frame) = model.tree, body_and_frame(model, body)
     turn, shift = tree.body_turn[index], model.body_shift(index)
     if frame is None:
         return int(tree.body_link[index]), turn, shift
@@ -53,15 +58,13 @@ def poses_function(model: Model, name: str) -> Function:
 
 def _place_on_link(model: Model, body: str) -> BodyPlace:
     """The same as `body_place`, in numbers and expressions of parameters."""
-    link = body_place(model, body)[0]
-    tree, frame = model.tree, next((f for f in model.mechanism.frames if f.name == body), None)
-    index = frame.body if frame else model.mechanism.body(body).index
+    tree, (index, frame) = model.tree, body_and_frame(model, body)
     shift = Vector(*tree.body_shift_symbolic.get(index, tuple(tree.body_shift[index].tolist())))
     turn: Rows = tuple(tree.body_turn[index].ravel().tolist())
     if frame is not None:
         shift = shift + Vector(*apply(turn, frame.pose.position))
         turn = product(turn, frame.pose.rows)
-    return BodyPlace(link, (turn[0:3], turn[3:6], turn[6:9]), tuple(shift))
+    return BodyPlace(int(tree.body_link[index]), (turn[0:3], turn[3:6], turn[6:9]), tuple(shift))
 
 
 def body_function(model: Model, what: str, body: str, name: str) -> Function | None:

@@ -36,12 +36,14 @@ from bellcrank.target.backend import DoorForm
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["check_motion", "consistent_acceleration", "drive_forces", "inverse_dynamics"]
+__all__ = ["check_motion", "consistent_acceleration", "drive_forces", "inverse_dynamics", "least_forces"]
 
 #: machines with more speeds than this are solved by sparse factors, state by state
 _LARGE = 300
 #: and those with more degrees of freedom not by virtual motions
 _MANY = 60
+#: forces that are lacking by less than this part are rounding
+_SUPPLIED = 1e-9
 
 
 def inverse_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *,
@@ -220,16 +222,22 @@ def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: 
     every[..., free] = rows
     if plans.tree.loop_speeds()[drives].any():
         every = every + every @ np.swapaxes(loop_rows(plans, q, t), -1, -2)
-    drive = every[..., drives] * scale
-    u, s, vt = np.linalg.svd(drive, full_matrices=False)
+    solved, rank, left = least_forces(every[..., drives] * scale, times(rows, needed[..., free]), plans.tree.effort)
+    if left.any():
+        raise _underactuated(plans, drives, int(np.min(rank)), int(np.max((~kept).sum(axis=-1))))
+    out[..., drives] = solved * scale
+
+
+def least_forces(columns: Floats, wanted: Floats, effort: float) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
+    """The smallest forces x (..., k) with columns x = wanted, (..., d, k) and (..., d) [J]; how many of these they
+    control; and what they cannot supply (..., d), zero where that is rounding."""
+    u, s, vt = np.linalg.svd(columns, full_matrices=False)
     good = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
-    freedom = (~kept).sum(axis=-1)
-    if np.any(good.sum(axis=-1) < freedom):
-        raise _underactuated(plans, drives, int(np.min(good.sum(axis=-1))), int(np.max(freedom)))
-    wanted = rows @ needed[..., free, None]
     inverse = np.where(good, 1.0 / np.where(good, s, 1.0), 0.0)
-    solved = np.swapaxes(vt, -1, -2) @ (inverse[..., None] * (np.swapaxes(u, -1, -2) @ wanted))
-    out[..., drives] = solved[..., 0] * scale
+    forces = times(np.swapaxes(vt, -1, -2), inverse * times(np.swapaxes(u, -1, -2), wanted))
+    left = wanted - times(columns, forces)
+    size = effort + np.abs(wanted).max(axis=-1, keepdims=True, initial=0.0)
+    return forces, good.sum(axis=-1), np.where(np.abs(left) > _SUPPLIED * size, left, 0.0)
 
 
 def _sparse_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: Floats, drives: list[int],
@@ -261,7 +269,9 @@ def _sparse_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed:
 def _underactuated(plans: LoopPlans, drives: list[int], rank: int, freedom: int) -> ModelError:
     names = ", ".join(plans.configuration.speed_names[v] for v in drives[:8]) or "none"
     return ModelError(f"inverse_dynamics of {plans.tree.name!r}: the machine has {freedom} degrees of freedom, but "
-                      f"the actuated joints ({names}) control only {rank}; name more of them in actuated=")
+                      f"the actuated joints ({names}) control only {rank}, and the motion needs other forces as well; "
+                      "name more of them in actuated=, also the joint of a floating base, or the contacts in "
+                      "bellcrank.analyze.inverse_dynamics_with_contacts")
 
 
 def check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:

@@ -109,7 +109,9 @@ class Machine(MachineCoordinates):
 
         With loops: the forces of the `actuated` joints (those given to `compile`, else the independent ones), zero at
         the others. More drives than degrees of freedom: the smallest forces, in the measure of `weights` {joint: w}
-        (the sum of w tau^2 is least); too few: an error. Cost with loops: O(n + m), by compiled code.
+        (the sum of w tau^2 is least); too few for the motion: an error. The joint of a floating base among them stands
+        for an unknown wrench at the base; `bellcrank.analyze.inverse_dynamics_with_contacts` has unknown forces at
+        contact points. Cost with loops: O(n + m), by compiled code.
 
         `terms`: the parts of tau that are wanted, all of them unless some are named; tau is their sum.
 
