@@ -61,7 +61,7 @@ def test_robots_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     page = page_named("robots")
     *blocks, beside = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 7 and "import pinocchio" in beside
+    assert len(blocks) == 8 and "import pinocchio" in beside
     names: dict[str, object] = {}
     for block in blocks:
         check_block(block, page, names)

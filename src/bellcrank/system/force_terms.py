@@ -31,6 +31,8 @@ TERMS = ("gravity", "inertia", "elements", "friction")
 
 def chosen_terms(function: str, terms: Sequence[str] | str) -> tuple[str, ...]:
     """The terms in their usual order; unknown ones are refused."""
+    if terms is TERMS:
+        return TERMS
     asked = (terms,) if isinstance(terms, str) else tuple(terms)
     for name in asked:
         if name not in TERMS:
