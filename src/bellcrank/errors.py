@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
+__all__ = ["AssemblyError", "AssemblyWarning", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
            "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning", "StateError",
            "hint", "outside"]
 
@@ -22,7 +22,12 @@ class StateError(BellcrankError, ValueError):
 
 
 class AssemblyError(StateError):
-    """The loops do not close: the message says which ones and by how much."""
+    """The loops do not close: the message says which ones and by how much. `joint` is the joint, constraint or coupler
+    that is farthest off, or that is no longer determined where a branch ends; empty where there is none."""
+
+    def __init__(self, message: str = "", joint: str = "") -> None:
+        super().__init__(message)
+        self.joint = joint
 
 
 class SingularError(BellcrankError, ArithmeticError):
@@ -43,6 +48,10 @@ class BellcrankWarning(UserWarning):
 
 class BranchWarning(BellcrankWarning):
     """Loops were closed on another assembly branch than that of the guess, or the branch ended too early."""
+
+
+class AssemblyWarning(BellcrankWarning):
+    """Some states of a batch cannot be reached and are NaN: `State.failures` says which, and why."""
 
 
 class DrawingWarning(BellcrankWarning):

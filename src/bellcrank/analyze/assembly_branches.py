@@ -9,7 +9,7 @@ import numpy as np
 from bellcrank.arrays import Floats, how_many, one_time, random_source
 from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import CLOSED
-from bellcrank.system.assembly import one_machine, same_position, with_laws, without_turns
+from bellcrank.system.assembly import check_parameters, same_position, with_laws, without_turns
 from bellcrank.system.held_values import Values, begin
 from bellcrank.system.state import State
 
@@ -33,8 +33,7 @@ def branches(system: System, q: State | Values = None, *, tries: int = 60, guess
     plans, nu = system.plans, system.nu
     t = one_time(t)
     guessed, held = begin(plans, q, guess)
-    if plans.tree.looped:
-        one_machine(plans, "branches")
+    check_parameters(plans, "branches", many=False)
     start = held.put(guessed)
     usual = plans.tree.speed_sizes
     shakes = 1.5 * random_source(seed).normal(size=(how_many("branches: tries", tries), nu)) * usual

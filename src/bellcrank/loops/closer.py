@@ -47,7 +47,7 @@ class Extra:
 
     closure: int
     coordinate: int
-    value: float
+    value: Any  #: a number, or one for every sample of a batch
     weight: float = 1.0
 
 
@@ -305,29 +305,29 @@ class Closer:
         """An error with the residual of every loop that does not close."""
         loops = self.loops
         value = np.abs(loops.error(q, t))
-        per: list[tuple[float, str]] = []
+        per: list[tuple[float, str, str]] = []
         for i, c in enumerate(loops.tree.closures):
             size = float(value[loops.starts[i]:loops.starts[i + 1]].max(initial=0.0))
-            per.append((size, f"{c.name!r} by {size:.3g} (joints {', '.join(loop_joints(loops.tree, i)[:8])})"))
+            per.append((size, f"{c.name!r} by {size:.3g} (joints {', '.join(loop_joints(loops.tree, i)[:8])})", c.name))
         for k, relation in enumerate(loops.tree.relations):
             size = float(value[loops.m_closures + k])
-            per.append((size, f"coupler {relation.name!r} by {size:.3g}"))
+            per.append((size, f"coupler {relation.name!r} by {size:.3g}", relation.name))
         for e in extra:
             c = loops.tree.closures[e.closure]
             now = float(self.coordinates(q, e.closure, t)[e.coordinate])
             label = f"{c.name}.{c.kind.coordinate_names()[e.coordinate]}"
-            per.append((abs(now - e.value), f"{label!r} held at {e.value:.6g} is {now:.6g}"))
+            per.append((abs(now - e.value), f"{label!r} held at {e.value:.6g} is {now:.6g}", c.name))
         worst = sorted(per, reverse=True)[:4]
         flipped = self.flipped(q, t) if size_of(self.residual(q, t, extra)) < OPEN else []
         if flipped:
             shown = ", ".join(repr(f) for f in flipped[:4])
             return AssemblyError(f"{what}: the loops close, but the axes of {shown} point the wrong way there; start "
-                                 "from a guess on the other side")
+                                 "from a guess on the other side", flipped[0])
         against = "" if extra else self.contradiction(q, t)
         if against:
-            return AssemblyError(f"{what}: {against}")
+            return AssemblyError(f"{what}: {against}", worst[0][2])
         return AssemblyError(f"{what}: the loops do not close; {'; '.join(p[1] for p in worst)}. Check dimensions, "
-                             "hold fewer coordinates, or start from a better guess")
+                             "hold fewer coordinates, or start from a better guess", worst[0][2])
 
 
     def contradiction(self, q: Floats, t: float) -> str:

@@ -10,6 +10,7 @@ moves farther than `SHORT` or its loops stay open: what is marked as good is clo
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ from bellcrank.loops.tolerances import CLOSED, EXACT, NEAREST, ROUNDING, SHORT, 
 __all__ = ["NearCloser"]
 
 Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 #: evaluates a function of the machine at states (n, ...): name, inputs, time; not a number where there is no result
 Attempt = Callable[[str, Mapping[str, Floats], npt.ArrayLike], Floats]
 
@@ -44,13 +46,28 @@ _BEHIND = 1.1
 
 
 class NearCloser:
-    """Closes positions near closed ones; all of (n, nq), independently of each other."""
+    """Closes positions near closed ones; all of (n, nq), independently of each other, by values of the parameters that
+    are common to all or have a row (n, parameters) for each."""
 
     def __init__(self, attempt: Attempt, integrate: Callable[[Any, Any], Floats], normalize: Callable[[Any], Floats],
-                 difference: Callable[[Any, Any], Floats], bound: Mask, sizes: Floats, places: Floats) -> None:
-        self.attempt, self.integrate, self.normalize, self.difference = attempt, integrate, normalize, difference
+                 difference: Callable[[Any, Any], Floats], bound: Mask, sizes: Floats, places: Floats,
+                 parameters: Floats | None = None) -> None:
+        self._attempt, self.integrate, self.normalize, self.difference = attempt, integrate, normalize, difference
+        self.parameters = parameters  #: of every position; None: those of the machine
         self.sizes, self.places = sizes, places  #: ordinary changes of speeds' coordinates, and of coordinates
         self.bound, self.nu = bound, len(bound)  #: speeds that occur in conditions: no other moves
+
+    def only(self, some: Ints | Mask) -> NearCloser:
+        """The same for some of the positions, each with its own values of the parameters."""
+        if self.parameters is None:
+            return self
+        other = copy.copy(self)
+        other.parameters = self.parameters[some]
+        return other
+
+    def attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
+        """A function at positions (n, ...); not a number where it has no result."""
+        return self._attempt(name, given if self.parameters is None else {**given, "parameters": self.parameters}, t)
 
     def nearest(self, guess: Floats, held: Mask, weights: Floats, t: npt.ArrayLike, start: Floats | None = None,
                 reach: float = SHORT) -> tuple[Floats, Mask]:
@@ -76,11 +93,12 @@ class NearCloser:
         which of them can be relied on. `turning` are angles that whole turns do not change."""
         guess = self.normalize(guess)
         n, nu = len(guess), self.nu
+        every = self.only(np.repeat(np.arange(n), _COMPARED))
         rng = np.random.default_rng(1)
         sizes = [0.0, *(min(0.05 * 2.0 ** k, 2.5) for k in range(1, _COMPARED))]
         shakes = np.stack([size * rng.normal(size=nu) for size in sizes]) * self.sizes
         shakes = np.where(held | ~self.bound, 0.0, shakes)
-        q, closed = self._closed(self.integrate(np.repeat(guess, _COMPARED, axis=0), np.tile(shakes, (n, 1))), held,
+        q, closed = every._closed(self.integrate(np.repeat(guess, _COMPARED, axis=0), np.tile(shakes, (n, 1))), held,
                                  weights, t)
         change = self.difference(np.repeat(guess, _COMPARED, axis=0), q)
         turns = np.where(turning & ~held & closed[:, None], np.round(change / (2.0 * np.pi)), 0.0)
@@ -88,7 +106,7 @@ class NearCloser:
         far = np.where(closed, np.linalg.norm(np.where(held, 0.0, weights * change), axis=-1), np.inf)
         first = np.argsort(far.reshape(n, _COMPARED), axis=-1, kind="stable")[:, :_CLOSELY]
         some = (first + _COMPARED * np.arange(n)[:, None]).ravel()
-        found, good = self.nearest(np.repeat(guess, _CLOSELY, axis=0), held, weights, t, q[some], np.inf)
+        found, good = every.only(some).nearest(np.repeat(guess, _CLOSELY, axis=0), held, weights, t, q[some], np.inf)
         usable, good = closed[some].reshape(n, _CLOSELY), good.reshape(n, _CLOSELY)
         change = self.difference(np.repeat(guess, _CLOSELY, axis=0), found)
         now = np.linalg.norm(np.where(held, 0.0, weights * change), axis=-1).reshape(n, _CLOSELY)
@@ -115,7 +133,7 @@ class NearCloser:
         scale, still = np.where(held, 0.0, 1.0 / weights), np.zeros((1, self.nu))
         closed, going = np.zeros(len(q), dtype=bool), np.arange(len(q))
         for _ in range(_NEWTON):
-            out = self.attempt("nearest_step", {"q": q[going], "dq": still, "scale": scale}, t)
+            out = self.only(going).attempt("nearest_step", {"q": q[going], "dq": still, "scale": scale}, t)
             left, step, _, _, turned = out[:, 2 * self.nu:].T
             done = (left <= CLOSED) & (step <= CLOSED)
             closed[going] = done & (turned < TURNED)
@@ -161,8 +179,8 @@ class _Search:
 
     def only(self, some: Mask) -> _Search:
         """The search for some of the positions alone."""
-        other = _Search(self.closer, self.guess[some], (self.fixed + self.pull)[some], self.held, self.weights,
-                        self.reach)
+        other = _Search(self.closer.only(some), self.guess[some], (self.fixed + self.pull)[some], self.held,
+                        self.weights, self.reach)
         other.polish, other.before = self.polish[some], self.before[some]
         other.last = None if self.last is None else (self.last[0][some], self.last[1][some])
         return other

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.closer import Closer, Extra, Target
 from bellcrank.loops.closing_ways import ClosingWays
 from bellcrank.loops.loop_paths import joints_of_loops
-from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SAME, SHORT, TINY
+from bellcrank.loops.tolerances import CLOSED, DENSE, RANK, ROUNDING, SAME, SHORT, TINY
 from bellcrank.loops.turning_errors import turned_towards
 from bellcrank.loops.walking import DeadPointError, Walker
 from bellcrank.loops.walking_together import WalksTogether
@@ -50,8 +51,23 @@ class Held:
     def put(self, q: Floats) -> Floats:
         """q with the coordinates held as they shall be."""
         q = q.copy()
-        q[list(self.places)] = self.values
+        q[..., list(self.places)] = self.values
         return q
+
+    def of_batch(self, lead: tuple[int, ...]) -> Held:
+        """The same for all samples of these batch axes, along one axis."""
+        def rows(every: tuple[Extra, ...]) -> tuple[Extra, ...]:
+            return tuple(replace(e, value=np.broadcast_to(e.value, lead).reshape(-1)) for e in every)
+
+        values = np.broadcast_to(self.values, (*lead, len(self.places))).reshape(prod(lead), len(self.places))
+        return replace(self, values=values, extra=rows(self.extra), wanted=rows(self.wanted))
+
+    def sample(self, index: int) -> Held:
+        """The same for one of these samples."""
+        def one(every: tuple[Extra, ...]) -> tuple[Extra, ...]:
+            return tuple(replace(e, value=float(e.value[index])) for e in every)
+
+        return replace(self, values=self.values[index], extra=one(self.extra), wanted=one(self.wanted))
 
     @property
     def any(self) -> bool:
@@ -299,10 +315,12 @@ class Nearest:
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
         """From a closed position to where everything held has its value, on its branch, and what that leaves free as
         near to the guess as it gets; or where the branch ended."""
-        quick = self._quickly(q, guess, held)
-        if quick is not None:
-            found = self.settled(quick, guess, held.mask, held.extra) if self.wanted else quick
-            return quick if found is quick else held.put(self._tight(found, held.mask, held.extra)[0])
+        quick, good = self.walked_together(q[None], guess[None], held.of_batch((1,)), np.zeros(1, dtype=np.int64))
+        if good[0] and not self.wanted:
+            return np.asarray(quick[0])
+        if good[0]:
+            found = self.settled(quick[0], guess, held.mask, held.extra)
+            return held.put(self._tight(found, held.mask, held.extra)[0])
         q = self._turned(q, held)
         walk = HeldWalker(self, q, held)
         try:
@@ -314,34 +332,21 @@ class Nearest:
         found, left = self._tight(found, held.mask, held.extra)
         return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
 
-    def walked_together(self, q: Floats, guess: Floats, held: Sequence[Held]) -> tuple[Floats, Mask]:
-        """The same for many closed positions and guesses (n, nq), which hold the same joints of the tree at values of
-        their own, and which of them got there; the others, and all of large machines, are to be walked one by one."""
-        first, close, near = held[0], self.assembler, self.assembler.near
-        if near is None or first.extra:
+    def walked_together(self, q: Floats, guess: Floats, held: Held, some: npt.NDArray[np.int64]) -> tuple[Floats, Mask]:
+        """The same for some samples of a batch, from closed positions and guesses (some, nq), which hold joints of the
+        tree, and which of them got there; the others, and all of large machines, are to be walked one by one."""
+        close, near = self.assembler, self.assembler.near
+        if near is None or held.extra:
             return q, np.zeros(len(q), dtype=bool)
-        places, values = list(first.places), np.array([h.values for h in held])
-        walks = WalksTogether(near, q, first.mask, self.weights, places, values, self.t, close.loops.tree.speed_sizes)
+        near, places, values = near.only(some), list(held.places), held.values[some]
+        walks = WalksTogether(near, q, held.mask, self.weights, places, values, self.t, close.loops.tree.speed_sizes)
         found, good = walks.ends()
         aim = close.normalize(guess)
         aim[:, places] = found[:, places] = values
-        found, closed = near.nearest(aim, first.mask, self.weights, self.t, found, np.inf)
+        found, closed = near.nearest(aim, held.mask, self.weights, self.t, found, np.inf)
         found[:, places] = values
-        far = close.loops.step_length(np.where(first.mask, close.difference(q, found), 0.0)) > _FAR
+        far = close.loops.step_length(np.where(held.mask, close.difference(q, found), 0.0)) > _FAR
         return found, good & closed & ~far
-
-    def _quickly(self, q: Floats, guess: Floats, held: Held) -> Floats | None:
-        """The same by compiled steps, where what is held is so near that one step of the walk leads there."""
-        near, places = self.assembler.near, list(held.places)
-        way = (held.values - q[places]) / self.assembler.loops.tree.coordinate_sizes[places]
-        if near is None or held.extra or np.abs(way).max(initial=0.0) > LONGEST:
-            return None
-        there = NearWalker(self, q, held).whole(q)
-        if there is None:
-            return None
-        found, good = near.nearest(held.put(self.assembler.normalize(guess))[None], held.mask, self.weights, self.t,
-                                   there[None])
-        return held.put(found[0]) if good[0] else None
 
     def _turned(self, q: Floats, held: Held) -> Floats:
         """q with angles that shall go many turns as many whole turns on."""
@@ -444,17 +449,3 @@ class HeldWalker(Walker):
                 found.append((near.distance(q, place, self.held.mask), place))
         found.sort(key=lambda pair: pair[0])
         return (found[0][1], there) if found else None
-
-
-class NearWalker(HeldWalker):
-    """The same by compiled steps, all the way at once."""
-
-    def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
-        near = self.near.assembler.near
-        assert near is not None
-        size, step = near.newton(q[None], self.held.mask, self.near.weights, self.near.t)
-        return float(size[0]), step[0]
-
-    def whole(self, q: Floats) -> Floats | None:
-        """The position at the end, None if it takes more than one step."""
-        return self._step(q, 0.0, 1.0)

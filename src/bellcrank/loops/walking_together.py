@@ -1,4 +1,5 @@
-"""Many walks at once: closed positions of one machine, each on its way to what it shall hold.
+"""Many walks at once: closed positions of one machine, perhaps with parameters of their own, each on its way to what it
+shall hold.
 
 The rules are those of `walking.Walker`, word for word, for arrays of positions: every walk has its own stride, and all
 that are on their way take their next step together, by compiled Newton steps (`near_closer`). Walks that come to a dead
@@ -86,7 +87,7 @@ class WalksTogether:
             at = np.flatnonzero(going)
             if not len(at):
                 break
-            size, step = self.closer.newton(found[at], self.held, self.weights, self.t)
+            size, step = self.closer.only(some[at]).newton(found[at], self.held, self.weights, self.t)
             length = self._length(step)
             fair = np.isfinite(length) & ((length <= LONGEST) if iteration == 0 else True)
             if iteration == 0:
@@ -129,7 +130,7 @@ class WalksTogether:
     def _lead_back(self, some: Ints, found: Floats, here: Floats, way: Floats) -> Mask:
         """Whether tangents at new positions lead back to where walks came from: if not, they are on other branches."""
         back = self._put(some, found, here)
-        step = self.closer.newton(back, self.held, self.weights, self.t)[1]
+        step = self.closer.only(some).newton(back, self.held, self.weights, self.t)[1]
         there = self.closer.integrate(back, np.where(np.isfinite(step), step, 0.0))
         near = self._length(self.closer.difference(self._q[some], there)) <= np.maximum(0.5 * way, WALKED)
         return np.asarray(near & np.isfinite(step).all(axis=-1))

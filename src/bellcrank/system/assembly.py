@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
-from bellcrank.errors import AssemblyError, BellcrankError, BranchWarning, ModelError, StateError, outside
+from bellcrank.errors import (
+    AssemblyError,
+    AssemblyWarning,
+    BellcrankError,
+    BranchWarning,
+    ModelError,
+    StateError,
+    outside,
+)
 from bellcrank.loops.closer import Target
 from bellcrank.loops.closer import project as project_speeds
 from bellcrank.loops.drawing_tolerance import off
@@ -26,23 +34,24 @@ from bellcrank.system.held_values import (
     batch_axes,
     begin,
     check_size,
-    locks_closing,
     names_closing,
     near,
-    one_of,
     one_state,
     speeds_near,
     weighting,
 )
 from bellcrank.system.loop_errors import drawing_error, loop_rate_error
-from bellcrank.system.state import State
+from bellcrank.system.state import Failure, State
 from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["assemble", "initial_speeds", "on_branch", "one_machine", "project", "same_position", "with_laws",
+__all__ = ["assemble", "check_parameters", "initial_speeds", "on_branch", "project", "same_position", "with_laws",
            "without_turns"]
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, guess: State | Values = None,
@@ -55,7 +64,7 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
 
 def _noted(plans: LoopPlans, made: State) -> State:
     """A state with the error of the drawing there."""
-    if plans.drawing is None:
+    if not plans.tree.looped or plans.drawing is None:
         return made
     error = drawing_error(plans, made.q, made.t)
     return replace(made, drawing_error=error if error.ndim else float(error))
@@ -73,16 +82,19 @@ def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Va
 def _assembled_here(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
                     weights: Mapping[str, float] | None, t: float) -> State:
     """A closed state by this machine's own loops."""
-    axes = [*(batch_axes(plans, values) for values in (q, guess)), batch_axes(plans, u, speeds=True),
-            initial_speeds(plans).shape[:-1]]
-    if any(axes):
-        return _assemble_many(plans, q, u, guess, weights, t, leading([np.empty((*lead, 0)) for lead in axes]))
+    lead = leading([np.empty((*axes, 0)) for axes in (
+        batch_axes(plans, q), batch_axes(plans, guess), batch_axes(plans, u, speeds=True),
+        *(np.shape(value) for value in plans.model.values.values()))])
+    if lead:
+        return _assemble_many(plans, q, u, guess, weights, t, lead)
     start, held = begin(plans, q, guess, weights)
     scale = weighting(plans, weights, plans.configuration.usual)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
-    speeds = _consistent(plans, position[None], u, scale, t)[0]
-    made = plans.configuration.state(*with_laws(plans, position, speeds, t), t)
+    speeds, errors = _consistent(plans, position[None], _asked_speeds(plans, u), scale, t)
+    for error in errors.values():
+        raise error
+    made = plans.configuration.state(*with_laws(plans, position, speeds[0], t), t)
     return made if end is None else replace(made, branch_changed=True)
 
 
@@ -91,132 +103,246 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any,
     """The same by the machine cut as usual: what is near does not depend on where loops are cut."""
     made = assemble(usual, q, u, guess=guess, weights=weights, t=t)
     if plans.drawing is not None:  # other constraints are dropped there
-        again = _assembled_here(plans, made.q, made.u, None, None, t)
-        return replace(again, branch_changed=made.branch_changed or again.branch_changed)
+        return _closed_here(plans, made, t)
     if made.q.ndim == 1:
         plans.remember(made.q, made.t)
     return made
 
 
+def _closed_here(plans: LoopPlans, made: State, t: float) -> State:
+    """A state closed again by this machine's own loops, states that are NaN excepted."""
+    if not made.failures:
+        again = _assembled_here(plans, made.q, made.u, None, None, t)
+        return replace(again, branch_changed=made.branch_changed | again.branch_changed)
+    some, lead = np.flatnonzero(~np.isnan(made.q).all(axis=-1)), made.q.shape[:-1]
+    q, u = (np.array(x).reshape(-1, x.shape[-1]) for x in (made.q, made.u))
+    again = _assembled_here(plans.samples(lead).of_samples(some), q[some], u[some], None, None, t)
+    q[some], u[some] = again.q, again.u
+    more = [replace(f, index=_index(int(some[f.index[0]]), lead)) for f in again.failures]
+    return replace(made, q=q.reshape(made.q.shape), u=u.reshape(made.u.shape), failures=(*made.failures, *more))
+
+
+# -- batches -----------------------------------------------------------------------------------
+@dataclass
+class _Batch:
+    """The states of a batch on their way, by their places along one axis, and what has become of them."""
+
+    plans: LoopPlans  #: with parameters along that axis
+    lead: tuple[int, ...]
+    scale: Floats
+    t: float
+    errors: dict[int, AssemblyError] = field(default_factory=dict)  #: why states cannot be reached
+    changed: dict[int, str] = field(default_factory=dict)  #: where the branches of others ended
+
+    def near(self, plans: LoopPlans) -> Nearest:
+        """Closes the loops of samples, or of one."""
+        return Nearest(plans.closer, self.scale, self.t, plans.turning, plans.configuration.speed_names)
+
+    def tell(self) -> None:
+        """Warn once of states that cannot be reached, and once of those on other branches."""
+        many, name = prod(self.lead), f"assemble {self.plans.tree.name!r}: "
+        if self.errors:
+            i = min(self.errors)
+            warnings.warn(f"{name}{len(self.errors)} of {many} states cannot be reached and are NaN, as state.failures "
+                          f"says of each; the first is batch index {_index(i, self.lead)}, joint "
+                          f"{self.errors[i].joint!r}: {str(self.errors[i]).removeprefix(name)}", AssemblyWarning,
+                          stacklevel=outside())
+        if self.changed:
+            i = min(self.changed)
+            also = f"; so are {len(self.changed) - 1} more of {many} states, see state.branch_changed" \
+                if len(self.changed) > 1 else ""
+            warnings.warn(f"{self.changed[i]}; this is batch index {_index(i, self.lead)}{also}", BranchWarning,
+                          stacklevel=outside())
+
+
 def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
                    weights: Mapping[str, float] | None, t: float, lead: tuple[int, ...]) -> State:
-    """A batch: states near closed ones, and that hold joints of the tree, together; others one by one."""
-    nq, nu = plans.tree.nq, plans.tree.nu
-    scale, changed = weighting(plans, weights, plans.configuration.usual), False
-    if (locks_closing(plans) or names_closing(plans, weights)) and not isinstance(q, Mapping):
-        q, guess = {}, guess if q is None else q
-    if q is None and names_closing(plans, guess):
-        q = {}  # nothing is held
-    if isinstance(q, Mapping):
-        position, changed = _held_positions(plans, q, guess, weights, t, lead)
-    else:
-        first = near(plans, "guess", guess, many=True) if q is None else near(plans, "q", q, many=True)
-        start = np.broadcast_to(first, (*lead, nq)).reshape(-1, nq)
-        position = plans.configuration.normalize(start)
-        if plans.tree.looped:
-            one_machine(plans, "assemble")
-            position, good = _near_positions(plans, start, scale, t)
-            for i in np.flatnonzero(~good):
-                with _at_index(int(i), lead):
-                    position[i] = _careful_position(plans, start[i], scale, t)
-    rates = _consistent(plans, position, u, scale, t, lead)
-    position, rates = with_laws(plans, position, rates, t)
-    made = plans.configuration.state(position.reshape(*lead, nq), rates.reshape(*lead, nu), t)
-    return replace(made, branch_changed=changed)
+    """A batch: by compiled steps together, with parameters of their own, and those that cannot go on one by one. States
+    that cannot be reached are NaN."""
+    check_parameters(plans, "assemble")
+    start, held = begin(plans, q, guess, weights, many=True)
+    asked = _asked_speeds(plans, u, lead)
+    batch = _Batch(plans.samples(lead), lead, weighting(plans, weights, plans.configuration.usual), t)
+    position = _positions(batch, np.broadcast_to(start, (*lead, plans.tree.nq)).reshape(-1, plans.tree.nq),
+                          held.of_batch(lead))
+    some = np.setdiff1d(np.arange(len(position)), list(batch.errors))
+    rates = np.zeros((len(position), plans.tree.nu))
+    rates[some], errors = _consistent(batch.plans.of_samples(some), position[some], asked.only(some), batch.scale, t)
+    batch.errors |= {int(some[i]): error for i, error in errors.items()}
+    lost = sorted(batch.errors)
+    position[lost] = plans.configuration.neutral()  # laws are defined there
+    place, rates = with_laws(plans, position.reshape(*lead, plans.tree.nq), rates.reshape(*lead, plans.tree.nu), t)
+    if lost:
+        place, rates = np.array(place), np.array(rates)
+        for array in (place, rates):
+            array.reshape(-1, array.shape[-1])[lost] = np.nan
+    batch.tell()
+    changed = np.isin(np.arange(len(position)), list(batch.changed)).reshape(lead)
+    failures = [Failure(_index(i, lead), batch.errors[i].joint, str(batch.errors[i])) for i in lost]
+    return replace(plans.configuration.state(place, rates, t), branch_changed=changed, failures=tuple(failures))
 
 
-@contextmanager
-def _at_index(state: int, lead: tuple[int, ...]) -> Iterator[None]:
-    """Say of which state of a batch an error is."""
-    try:
-        yield
-    except AssemblyError as error:
-        index = tuple(int(i) for i in np.unravel_index(state, lead))
-        raise AssemblyError(f"{error}; this is batch index {index}") from None
+def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(state, lead))
 
 
-def _held_positions(plans: LoopPlans, q: Mapping[str, Any], guess: State | Values, weights: Mapping[str, float] | None,
-                    t: float, lead: tuple[int, ...]) -> tuple[Floats, bool]:
-    """Closed positions (states, nq) with coordinates held, and whether one of them is on another branch: all together,
+def _positions(batch: _Batch, start: Floats, held: Held) -> Floats:
+    """Closed positions (states, nq) on the branches of guesses with everything held at its values: all together,
     those that cannot go on one by one."""
-    scale = weighting(plans, weights, plans.configuration.usual)
-    asked = [begin(plans, one_of(plans, q, lead, i), one_of(plans, guess, lead, i), weights) for i in np.ndindex(*lead)]
-    out, good = _walked_together(plans, asked, scale, t)
-    changed = False
-    for i in np.flatnonzero(~good):
-        with _at_index(int(i), lead):
-            out[i], end = on_branch(plans, *asked[i], scale, t, "assemble")
-        changed = changed or end is not None
-    return out, changed
-
-
-def _walked_together(plans: LoopPlans, asked: Sequence[tuple[Floats, Held]], scale: Floats, t: float
-                     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """Positions (states, nq) of guesses on their branches with what is held at its values, and which were found."""
-    starts = np.array([start for start, _ in asked]).reshape(-1, plans.tree.nq)
-    out, good = starts.copy(), np.zeros(len(starts), dtype=bool)
-    if not plans.tree.looped or not len(starts) or not asked[0][1].places or asked[0][1].wanted:
-        return out, good
-    one_machine(plans, "assemble")
-    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
-    guesses, which = np.unique(starts, axis=0, return_inverse=True)
-    first = [_nearest_closed(plans, near, guess) for guess in guesses]
-    some = np.flatnonzero([first[i] is not None for i in which.ravel()])
-    if len(some):
-        closed = np.array([first[i] for i in which.ravel()[some]])
-        out[some], good[some] = near.walked_together(closed, starts[some], [asked[int(i)][1] for i in some])
-    return out, good
-
-
-def _careful_position(plans: LoopPlans, start: Floats, scale: Floats, t: float) -> Floats:
-    """The nearest closed position to a guess from which compiled steps have not closed."""
-    near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names)
-    found = near.careful(plans.configuration.normalize(start), plans.model.bound_mask())
-    if found is None:
-        raise _unclosed(plans, near, start, Held(plans.model.bound_mask(), (), np.zeros(0), ()), "assemble")
+    plans, first = batch.plans, dict[int, Floats | None]()
+    if not plans.tree.looped:
+        return plans.configuration.normalize(held.put(start))
+    found, good = start.copy(), np.zeros(len(start), dtype=bool)
+    if not (held.extra or held.wanted) and len(start):
+        found, good, first = _together(batch, start, held)
+    for i in np.flatnonzero(~good).tolist():
+        own, mine = plans.sample(i), held.sample(i)
+        near = replace(batch.near(own), wanted=mine.wanted)
+        try:
+            closed = first[i] if i in first else _nearest_closed(own, near, start[i])
+            found[i], end, said = _from_closed(own, near, closed, start[i], mine, "assemble")
+        except AssemblyError as error:
+            batch.errors[i] = error
+            continue
+        if end is not None:
+            batch.changed[i] = said
     return found
 
 
-def _near_positions(plans: LoopPlans, start: Floats, scale: Floats, t: float
-                    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """The nearest closed positions to guesses (n, nq) that compiled steps find, and which of them are so."""
-    quick, mask = plans.closer.near, plans.model.bound_mask()
-    if quick is None or not len(start):
-        return start.copy(), np.zeros(len(start), dtype=bool)
-    position, good = quick.nearest(start, mask, scale, t)
-    some = np.flatnonzero(~good)
-    if len(some):
-        position[some], good[some] = quick.compared(start[some], mask, scale, t, plans.turning)
-    return position, good
+def _together(batch: _Batch, start: Floats, held: Held) -> tuple[Floats, Mask, dict[int, Floats | None]]:
+    """Positions (states, nq) of guesses on their branches with what is held at its values, and which were found; of
+    the others the nearest closed positions to their guesses, which may be None."""
+    plans = batch.plans
+    parameters = [plans.kernels.parameter_array()] if plans.model.batched else []
+    _, some, which = np.unique(np.hstack([start, *parameters]), axis=0, return_index=True, return_inverse=True)
+    which = which.ravel()
+    closed, good = _nearest_together(batch, start[some], some)
+    found, good = closed[which], good[which]
+    if held.places:
+        going = np.flatnonzero(good)
+        found[going], good[going] = batch.near(plans).walked_together(closed[which[going]], start[going], held, going)
+    none = np.asarray(np.isnan(closed[which]).any(axis=-1))
+    return found, good, {i: None if none[i] else closed[which[i]] for i in np.flatnonzero(~good).tolist()}
 
 
-def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float) -> Floats:
-    """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq)."""
-    target = Target(plans.model.bound_mask(), scale)
-    if not (u.any() or plans.tree.rheonomic):
-        return u.copy()
+def _nearest_together(batch: _Batch, start: Floats, some: Ints) -> tuple[Floats, Mask]:
+    """The nearest closed positions to guesses of some samples, NaN where there are none, and where there are some."""
+    plans, mask = batch.plans, batch.plans.model.bound_mask()
+    found, good = start.copy(), np.zeros(len(start), dtype=bool)
+    near = plans.closer.near
+    if near is not None and len(start) > 1:
+        quick = near.only(some)
+        found, good = quick.nearest(start, mask, batch.scale, batch.t)
+        left = np.flatnonzero(~good)
+        if len(left):
+            found[left], good[left] = quick.only(left).compared(start[left], mask, batch.scale, batch.t, plans.turning)
+        done = np.flatnonzero(good)
+        good[done] = _usable(plans.of_samples(some[done]), found[done], batch.t)
+    for i in np.flatnonzero(~good).tolist():
+        own = plans.sample(int(some[i]))
+        one = _nearest_closed(own, batch.near(own), start[i])
+        found[i], good[i] = (np.nan, False) if one is None else (one, True)
+    return found, good
+
+
+def _usable(plans: LoopPlans, q: Floats, t: float) -> Mask:
+    """Closed positions (n, nq) of samples at which constraints can be differentiated, and at which those that are
+    dropped for the first of them are within the tolerance of the drawing."""
+    good: Mask
+    try:
+        good = np.asarray(np.isfinite(plans.loops.linearized(q, t)[1]).all(axis=-1))
+    except BellcrankError:
+        good = np.array([_regular(plans.sample(i), x, t) for i, x in enumerate(q)], dtype=bool)
+    if plans.model.batched and plans.drawing is not None:
+        gap = np.abs(plans.drawn.shares(plans.drawn.error(q, t))).max(axis=-1, initial=0.0)
+        return np.asarray(good & (gap <= plans.model.options.drawing_tolerance))
+    return good
+
+
+# -- speeds ------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Speeds:
+    """Speeds (states, nu) that are asked for: those marked are held, others are to be near; and those of joints that
+    close loops."""
+
+    values: Floats
+    held: Mask | None  #: None if all are to be near
+    across: Sequence[ClosingSpeeds] = ()
+    still: bool = False  #: whether nobody asks for any
+
+    def only(self, some: Ints) -> _Speeds:
+        """The same for some of the states."""
+        return replace(self, values=self.values[some], across=[a._replace(values=a.values[some]) for a in self.across])
+
+
+def _asked_speeds(plans: LoopPlans, u: Values, lead: tuple[int, ...] = ()) -> _Speeds:
+    """Speeds as they are given, checked."""
+    nu, names, wanted = plans.tree.nu, plans.configuration.speed_names, initial_speeds(plans)
+    across, held = list[ClosingSpeeds](), None
+    if isinstance(u, Mapping):
+        across, rest = closing_speeds(plans, u, lead)
+        held = plans.model.bound_mask()
+        wanted = _held_speeds(plans, rest, held, lead)
+    elif u is not None:
+        wanted = flat("u", u, nu, "one for every speed")
+        wanted = wanted if lead else one_state("assemble", "u", wanted)
+    check_finite("assemble", "u", wanted, names)
+    check_size("assemble", "u", wanted, names)
+    values = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
+    every = [a._replace(values=np.broadcast_to(a.values, (len(values), len(a.which)))) for a in across]
+    return _Speeds(values, held, every, u is None)
+
+
+def _consistent(plans: LoopPlans, q: Floats, asked: _Speeds, scale: Floats, t: float
+                ) -> tuple[Floats, dict[int, AssemblyError]]:
+    """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name; and
+    why states have none."""
+    wanted, held = asked.values, asked.held
+    if not len(q) or not plans.tree.looped or (asked.still and not plans.tree.rheonomic) or \
+            not (wanted.any() or plans.tree.rheonomic or asked.across):
+        return wanted, {}
+    if held is None:
+        return _nearest_speeds(plans, q, wanted, scale, t)
+    target = Target(held, scale)
+    speeds, left = project_speeds(plans.loops, q, wanted, target, t)
+    errors = _contradictions(plans, q, speeds, wanted, np.atleast_1d(left), t)
+    for i in np.setdiff1d(np.arange(len(q)), list(errors)).tolist() if asked.across else ():
+        own = [a._replace(values=a.values[i:i + 1]) for a in asked.across]
+        try:
+            speeds[i] = with_closing_speeds(plans.sample(i), q[i:i + 1], speeds[i:i + 1], own, target, t)[0]
+        except AssemblyError as error:
+            errors[i] = error
+    return speeds, errors
+
+
+def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float
+                    ) -> tuple[Floats, dict[int, AssemblyError]]:
+    """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq), and why there are none."""
     quick, good, out = plans.closer.near, np.zeros(len(q), dtype=bool), u.copy()
-    if quick is not None and len(q) and (scale == 1.0).all():
+    if quick is not None and (scale == 1.0).all():
         _, out, good = quick.consistent(q, u, t)
     some = np.flatnonzero(~good)
-    if len(some):
-        out = out.copy()
-        out[some], left = project_speeds(plans.loops, q[some], u[some], target, t)
-        _check_speeds(plans, q[some], out[some], u[some], np.atleast_1d(left), t)
-    return out
+    if not len(some):
+        return out, {}
+    out, own = out.copy(), plans.of_samples(some)
+    out[some], left = project_speeds(own.loops, q[some], u[some], Target(plans.model.bound_mask(), scale), t)
+    errors = _contradictions(own, q[some], out[some], u[some], np.atleast_1d(left), t)
+    return out, {int(some[i]): error for i, error in errors.items()}
 
 
-def _check_speeds(plans: LoopPlans, q: Floats, speeds: Floats, wanted: Floats, left: Floats, t: float) -> None:
-    """Refuse speeds (n, nu) that open the loops: what is held contradicts itself."""
+def _contradictions(plans: LoopPlans, q: Floats, speeds: Floats, wanted: Floats, left: Floats, t: float
+                    ) -> dict[int, AssemblyError]:
+    """Errors for states whose speeds (n, nu) open the loops: what is held contradicts itself."""
     size = 1.0 + np.abs(wanted / plans.tree.speed_sizes).max(axis=-1, initial=0.0)
-    if not (left > DRIFTED * size).any():
-        return
-    state = int(np.argmax(left / size))
-    rate = np.abs(loop_rate_error(plans, q[state], speeds[state], t=t))
-    worst = int(np.argmax(plans.loops.shares(rate)))
-    raise AssemblyError(f"assemble {plans.tree.name!r}: the speeds held contradict each other; the constraint "
-                        f"{plans.loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them, or take the "
-                        "nearest that agree: project()")
+    errors, loops = {}, plans.loops
+    for state in np.flatnonzero(left > DRIFTED * size).tolist():
+        rate = np.abs(loop_rate_error(plans.sample(state), q[state], speeds[state], t=t))
+        worst = int(np.argmax(loops.shares(rate)))
+        errors[state] = AssemblyError(
+            f"assemble {plans.tree.name!r}: the speeds held contradict each other; the constraint "
+            f"{loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them, or take the nearest that "
+            "agree: project()", loops.row_names[worst].partition(": ")[0])
+    return errors
 
 
 def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
@@ -251,27 +377,40 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
     if names_closing(plans, q):
         return assemble(plans, guess=q, u=speeds, t=t)
     place = near(plans, "q", q, "project", many=True)
-    if place.ndim > 1 and speeds is not None and plans.tree.looped and plans.closer.near is not None:
+    if (place.ndim > 1 or plans.model.batched) and speeds is not None and plans.tree.looped \
+            and plans.closer.near is not None:
         return _project_many(plans, place, flat("u", speeds, plans.tree.nu, "one for every speed"), t)
     return assemble(plans, q=place, u=speeds, t=t)
 
 
 def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
     """States of a batch: those that are nearly closed by compiled code, the others as `assemble` does it."""
-    nq, nu, quick = plans.tree.nq, plans.tree.nu, plans.closer.near
-    assert quick is not None
-    one_machine(plans, "project")
+    nq, nu = plans.tree.nq, plans.tree.nu
+    check_parameters(plans, "project")
     check_finite("project", "u", u, plans.configuration.speed_names)
-    lead = leading([q, u])
+    lead = leading([q, u, *(np.empty((*np.shape(value), 0)) for value in plans.model.values.values())])
+    samples = plans.samples(lead)
     place, rates = (np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in (q, u))
-    found, speeds, good = quick.consistent(place, rates, t)
-    some = np.flatnonzero(~good)
+    assert samples.closer.near is not None
+    found, speeds, good = samples.closer.near.consistent(place, rates, t)
+    if plans.model.batched and len(found):
+        done = np.flatnonzero(good)
+        good[done] = _usable(samples.of_samples(done), found[done], t)
+    some, failures = np.flatnonzero(~good), list[Failure]()
     if len(some):
-        rest = assemble(plans, q=place[some], u=rates[some], t=t)
+        rest = assemble(samples.of_samples(some), q=place[some], u=rates[some], t=t)
         found, speeds = found.copy(), speeds.copy()
         found[some], speeds[some] = rest.q, rest.u
-    found, speeds = with_laws(plans, found, speeds, t)
-    return _noted(plans, plans.configuration.state(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t))
+        failures = [replace(f, index=_index(int(some[f.index[0]]), lead)) for f in rest.failures]
+    lost = np.isnan(found).all(axis=-1)
+    found[lost] = plans.configuration.neutral()
+    speeds[lost] = 0.0
+    found, speeds = with_laws(plans, found.reshape(*lead, nq), speeds.reshape(*lead, nu), t)
+    if failures:
+        found, speeds = (np.where(lost.reshape(*lead, 1), np.nan, array) for array in (found, speeds))
+    made = plans.configuration.state(found, speeds, t)
+    return _noted(plans, replace(made, branch_changed=np.zeros(lead, dtype=bool),
+                                 failures=tuple(failures)))
 
 
 def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: float, what: str
@@ -280,28 +419,34 @@ def on_branch(plans: LoopPlans, start: Floats, held: Held, scale: Floats, t: flo
     warning, and where the branch ended, if it does."""
     if not plans.tree.looped:
         return plans.configuration.normalize(held.put(start)), None
-    one_machine(plans, what)
+    check_parameters(plans, what, many=False)
     near = Nearest(plans.closer, scale, t, plans.turning, plans.configuration.speed_names, held.wanted)
-    first = _nearest_closed(plans, near, start)
+    q, end, said = _from_closed(plans, near, _nearest_closed(plans, near, start), start, held, what)
+    if end is not None:
+        warnings.warn(said, BranchWarning, stacklevel=outside())
+    return q, end
+
+
+def _from_closed(plans: LoopPlans, near: Nearest, first: Floats | None, start: Floats, held: Held, what: str
+                 ) -> tuple[Floats, End | None, str]:
+    """The same from the closed position nearest to the guess; what to warn of, if the branch ended."""
     if first is None:
         q = near.held(start, [start], held) if held.any else None
         if q is None:
             raise _unclosed(plans, near, start, held, what)
-        return q, None
+        return q, None, ""
     if not held.any:
-        return first, None
+        return first, None, ""
     found = near.walked(first, start, held)
     if not isinstance(found, End):
-        return found, None
+        return found, None, ""
     where = _said(plans, near, first, held, found)
     q = near.held(start, [found.q, first], held)
     if q is None:
         failed = _unclosed(plans, near, found.q, held, what)
-        raise AssemblyError(f"{failed}. The branch of the guess ends at {where}")
-    warnings.warn(f"{what} {plans.tree.name!r}: the branch of the guess ends at {where}; this is the nearest closed "
-                  "position on another branch. Start from a guess on the branch that is meant", BranchWarning,
-                  stacklevel=outside())
-    return q, found
+        raise AssemblyError(f"{failed}. The branch of the guess ends at {where}", found.joint)
+    return q, found, (f"{what} {plans.tree.name!r}: the branch of the guess ends at {where}; this is the nearest "
+                      "closed position on another branch. Start from a guess on the branch that is meant")
 
 
 def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | None:
@@ -353,15 +498,19 @@ def _said(plans: LoopPlans, near: Nearest, first: Floats, held: Held, end: End) 
     return f"{label} = {value:.6g} on the way to {aim:.6g}: there joint {end.joint!r} is no longer determined"
 
 
-def one_machine(plans: LoopPlans, what: str) -> None:
-    """Refuse parameters with many values, and such as cannot be computed with."""
+def check_parameters(plans: LoopPlans, what: str, many: bool = True) -> None:
+    """Refuse parameters of loops that cannot be computed with, and unless `many` those with many values."""
+    if not plans.tree.looped:
+        return
     names = [name for name, value in plans.model.values.items() if np.ndim(value)]
-    if names:
-        raise ModelError(f"{what}: {plans.tree.name!r} has arrays of the parameters {', '.join(names)}: put "
-                         "one machine together at a time, with_parameters() of one value for each")
+    if names and not many:
+        raise ModelError(f"{what}: {plans.tree.name!r} has arrays of the parameters {', '.join(names)}; call it for "
+                         "with_parameters() of one value each")
     for name, value in plans.model.values.items():
-        if not abs(float(np.asarray(value))) <= HUGE:
-            raise ModelError(f"{what}: the parameter {name!r} of {plans.tree.name!r} is {value}, which cannot be "
+        values = np.asarray(value, dtype=float)
+        bad = values[~(np.abs(values) <= HUGE)]
+        if len(bad):
+            raise ModelError(f"{what}: the parameter {name!r} of {plans.tree.name!r} is {bad[0]}, which cannot be "
                              "computed with")
 
 
@@ -400,34 +549,6 @@ def _as_large(plans: LoopPlans, arrays: Sequence[Floats], values: Sequence[npt.A
     except ValueError:
         raise StateError(f"{plans.tree.name!r}: the batch of parameters does not fit the states {lead}") from None
     return [a if wider == lead else np.broadcast_to(a, (*wider, a.shape[-1])).copy() for a in arrays]
-
-
-def _consistent(plans: LoopPlans, q: Floats, u: Values, scale: Floats, t: float, lead: tuple[int, ...] = ()) -> Floats:
-    """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name."""
-    nu, names = plans.tree.nu, plans.configuration.speed_names
-    held = plans.model.bound_mask()
-    if u is None and not plans.tree.rheonomic:
-        return np.broadcast_to(initial_speeds(plans), (*lead, nu)).reshape(-1, nu).copy()
-    wanted: Floats = initial_speeds(plans)
-    across: list[ClosingSpeeds] = []
-    if isinstance(u, Mapping):
-        across, rest = closing_speeds(plans, u, lead)
-        wanted = _held_speeds(plans, rest, held, lead)
-    elif u is not None:
-        wanted = flat("u", u, nu, "one for every speed")
-        wanted = wanted if lead else one_state("assemble", "u", wanted)
-    check_finite("assemble", "u", wanted, names)
-    check_size("assemble", "u", wanted, names)
-    wanted = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
-    if not plans.tree.looped or not (wanted.any() or plans.tree.rheonomic or across):
-        return wanted
-    if not isinstance(u, Mapping):
-        return _nearest_speeds(plans, q, wanted, scale, t)
-    if not len(q):
-        return wanted
-    speeds, left = project_speeds(plans.loops, q, wanted, Target(held, scale), t)
-    _check_speeds(plans, q, speeds, wanted, np.atleast_1d(left), t)
-    return with_closing_speeds(plans, q, speeds, across, Target(held, scale), t) if across else speeds
 
 
 def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bool_], lead: tuple[int, ...]) -> Floats:

@@ -155,7 +155,7 @@ def _replan(plans: LoopPlans, found: Evaluation, wrenches: bool, plan: LoopPlan)
     function, given = plans.kernels.functions[found.name], dict(zip(found.inputs, found.arrays, strict=True))
     q, at_t, out = given["q"], given.get("t", np.zeros((1, 1))), found.out
     while True:
-        bad = np.flatnonzero(~np.isfinite(out).all(axis=-1))
+        bad = found.lacking
         if not len(bad):
             return plan
         first = int(bad[0])

@@ -32,29 +32,32 @@ _QUATERNION = ("qw", "qx", "qy", "qz")
 Values = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 
 
-def begin(plans: LoopPlans, q: State | Values, guess: State | Values, weights: Mapping[str, float] | None = None
-          ) -> tuple[Floats, Held]:
-    """The guess, and what is held; joints that close loops count where the guess or `weights` name them."""
+def begin(plans: LoopPlans, q: State | Values, guess: State | Values, weights: Mapping[str, float] | None = None,
+          many: bool = False) -> tuple[Floats, Held]:
+    """The guess (..., nq), and what is held; joints that close loops count where the guess or `weights` name them.
+    With batch axes if `many`."""
     mask = plans.model.bound_mask()
     if q is not None and not isinstance(q, Mapping):  # it is the guess, and nothing is held
         if guess is not None:
-            near(plans, "guess", guess)
-        start = near(plans, "q", q)
+            near(plans, "guess", guess, many=many)
+        start = near(plans, "q", q, many=many)
         return start, Held(mask, (), np.zeros(0), locked_near_guess(plans, q, start), _wanted(plans, q, weights, start))
-    start = near(plans, "guess", guess)
+    start = near(plans, "guess", guess, many=many)
+    lead = leading([start, np.empty((*batch_axes(plans, q), 0))]) if many else ()
+    start = np.array(np.broadcast_to(start, (*lead, plans.tree.nq)))
     target = start.copy()
     places: list[int] = []
     extra: list[Extra] = []
     if isinstance(q, Mapping):
         for key, value in q.items():
-            places += _hold(plans, key, value, target, mask, extra)
+            places += _hold(plans, key, value, target, mask, extra, many)
     for own in plans.tree.loop_joints:  # angles of theirs are sought near the values that they are to have
-        start[own.q] = target[own.q]
+        start[..., own.q] = target[..., own.q]
     named = {(e.closure, e.coordinate) for e in extra}
     extra += [e for e in locked_near_guess(plans, guess, start) if (e.closure, e.coordinate) not in named]
     target, places = plans.configuration.normalize(target), list(dict.fromkeys(places))
     wanted = _wanted(plans, guess, weights, start)
-    return start, Held(mask, tuple(places), target[places], tuple(extra), wanted)
+    return start, Held(mask, tuple(places), target[..., places], tuple(extra), wanted)
 
 
 def _wanted(plans: LoopPlans, guess: State | Values, weights: Mapping[str, float] | None, start: Floats
@@ -71,7 +74,7 @@ def _wanted(plans: LoopPlans, guess: State | Values, weights: Mapping[str, float
             known = guess is None or isinstance(guess, Mapping)
             at = c.kind.neutral() if known else plans.closer.coordinates(start, i)
             for k in range(len(names)) if coordinate is None else [names.index(coordinate)]:
-                found[i, k] = replace(found.get((i, k), Extra(i, k, float(at[k]))), weight=float(weight))
+                found[i, k] = replace(found.get((i, k), Extra(i, k, _entry(at, k))), weight=float(weight))
     return tuple(found.values())
 
 
@@ -84,8 +87,13 @@ def locked_near_guess(plans: LoopPlans, guess: State | Values, start: Floats) ->
         if kind is None:
             continue
         at = kind.neutral() if guess is None or isinstance(guess, Mapping) else plans.closer.coordinates(start, i)
-        out += [given.get((i, k), Extra(i, k, float(at[k]))) for k in kind.held]
+        out += [given.get((i, k), Extra(i, k, _entry(at, k))) for k in kind.held]
     return tuple(out)
+
+
+def _entry(array: Floats, k: int) -> Any:
+    """An entry of the last axis, a number where it is one."""
+    return float(array[k]) if array.ndim == 1 else array[..., k]
 
 
 def _locked(c: Closure) -> HeldJoint | None:
@@ -111,12 +119,12 @@ def closing_near(plans: LoopPlans, values: State | Values) -> tuple[Extra, ...]:
         return ()
     closed, out = {c.name for c in plans.tree.closures if c.is_joint}, []
     for key, value in values.items():
-        numbers, joint, coordinate = _named(plans, key, value, "assemble")
+        numbers, joint, coordinate = _named(plans, key, value, "assemble", many=True)
         if joint in closed:
             index = closure_index(plans, joint)
             names = plans.tree.closures[index].kind.coordinate_names()
             which = range(len(names)) if coordinate is None else [names.index(coordinate)]
-            out += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
+            out += [Extra(index, i, _entry(numbers, k)) for k, i in enumerate(which)]
     return tuple(out)
 
 
@@ -124,10 +132,6 @@ def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assem
     """Coordinates to start from, all of them: those of a state, of an array, or by name; of several if `many`."""
     if values is None:
         return plans.configuration.neutral()
-    lead = batch_axes(plans, values) if many and isinstance(values, Mapping) else ()
-    if lead:
-        each = [near(plans, name, one_of(plans, values, lead, i), what) for i in np.ndindex(*lead)]
-        return np.array(each).reshape(*lead, plans.tree.nq)
     if not isinstance(values, Mapping):
         given = coordinates_of(values, plans.configuration.state_names, what)
         start = flat(name, given, plans.tree.nq, "the coordinates")
@@ -135,16 +139,15 @@ def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assem
         check_finite(what, name, start, plans.configuration.coordinate_names)
         check_size(what, name, start, plans.configuration.coordinate_names)
         return start
-    start = plans.configuration.neutral()
+    lead = batch_axes(plans, values) if many else ()
+    start = np.array(np.broadcast_to(plans.configuration.neutral(), (*lead, plans.tree.nq)))
     for key, value in values.items():
-        numbers, joint, coordinate = _named(plans, key, value, what)
-        kind = plans.model.mechanism.joint(joint).joint
-        names = kind.coordinate_names()
+        numbers, joint, coordinate = _named(plans, key, value, what, many)
+        names = plans.model.mechanism.joint(joint).joint.coordinate_names()
         if coordinate is not None and coordinate not in names:
             raise StateError(f"{what}: {key!r} is a speed; there are {', '.join(names)}")
-        _check_count(key, numbers, kind.nq if coordinate is None else 1, what)
         first = plans.configuration.starts[joint][0] + (0 if coordinate is None else names.index(coordinate))
-        start[first:first + len(numbers)] = numbers
+        start[..., first:first + numbers.shape[-1]] = numbers
     return start
 
 
@@ -172,64 +175,57 @@ def weighting(plans: LoopPlans, weights: Mapping[str, float] | None, usual: Floa
     return out
 
 
-def _hold(plans: LoopPlans, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra]
-          ) -> list[int]:
+def _hold(plans: LoopPlans, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra],
+          many: bool) -> list[int]:
     """Put a value that is held into q, `held` or `extra`; the coordinates of q that are held."""
-    numbers, joint, coordinate = _named(plans, key, value, "assemble")
+    numbers, joint, coordinate = _named(plans, key, value, "assemble", many)
+    record = plans.model.mechanism.joint(joint)
+    names = record.joint.coordinate_names()
+    if coordinate is not None and coordinate not in names:
+        raise StateError(f"assemble: {key!r} is a speed; hold one of {', '.join(names)}")
+    start_q, start_u = plans.configuration.starts[joint]
+    which = range(len(names)) if coordinate is None else [names.index(coordinate)]
+    places = [start_q + i for i in which]
     if joint in plans.tree.cut_names:
         index = closure_index(plans, joint)
-        names = plans.tree.closures[index].kind.coordinate_names()
-        if coordinate is not None and coordinate not in names:
-            raise StateError(f"assemble: {key!r} is a speed; hold one of {', '.join(names)}")
-        which = range(len(names)) if coordinate is None else [names.index(coordinate)]
-        _check_count(key, numbers, len(which))
-        extra += [Extra(index, i, float(x)) for i, x in zip(which, numbers, strict=True)]
-        q[[plans.configuration.starts[joint][0] + i for i in which]] = numbers
+        extra += [Extra(index, i, _entry(numbers, k)) for k, i in enumerate(which)]
+        q[..., places] = numbers
         return []
-    record = plans.model.mechanism.joint(joint)
     if record.prescribed is not None and (coordinate is None or held[plans.configuration.speed_entries(key)].all()):
         raise StateError(f"assemble: joint {joint!r} follows a prescribed motion; give the time t instead")
-    names = record.joint.coordinate_names()
-    start_q, start_u = plans.configuration.starts[joint]
-    if coordinate is None:
-        _check_count(key, numbers, record.joint.nq)
-        q[start_q:start_q + record.joint.nq] = numbers
-        held[start_u:start_u + record.joint.nu] = True
-        return list(range(start_q, start_q + record.joint.nq))
-    _check_count(key, numbers, 1)
-    if coordinate not in names:
-        raise StateError(f"assemble: {key!r} is a speed; hold one of {', '.join(names)}")
-    i = names.index(coordinate)
     if record.joint.nq != record.joint.nu:  # held as a whole, what is not named where the guess has it
         if coordinate in _QUATERNION:
             raise StateError(f"assemble: the orientation of joint {joint!r} is set by all of its coordinates, "
                              f"{joint!r} = ({', '.join(names)}), and not by {coordinate} alone")
-        q[start_q + i] = numbers[0]
+        q[..., places] = numbers
         held[start_u:start_u + record.joint.nu] = True
         return list(range(start_q, start_q + record.joint.nq))
-    q[start_q + i] = numbers[0]
-    held[start_u + i] = True
-    return [start_q + i]
+    q[..., places] = numbers
+    held[[start_u + i for i in which]] = True
+    return places
 
 
-def _named(plans: LoopPlans, key: str, value: Any, what: str) -> tuple[Floats, str, str | None]:
-    """The numbers given for a joint or one of its coordinates, and which these are."""
+def _named(plans: LoopPlans, key: str, value: Any, what: str, many: bool = False) -> tuple[Floats, str, str | None]:
+    """The numbers (..., values) given for a joint or one of its coordinates, and which these are; batch axes, of
+    arrays, if `many`."""
     joint, coordinate = plans.configuration.split(key)
     check_unmasked(f"{what}: the value of {key!r}", value)
     try:
         numbers = np.atleast_1d(np.asarray(value, dtype=float))
     except (TypeError, ValueError):
         raise StateError(f"{what}: {value!r} for {key!r} is not a number") from None
-    if not np.isfinite(numbers).all():
-        raise StateError(f"{what}: {value!r} for {key!r} is not finite")
-    check_size(what, "the value", numbers, [repr(key)] * len(numbers))
+    n = _width(plans, key, False)
+    if many and np.ndim(value) and hasattr(value, "ndim") and len(_axes_of(numbers, n)) == numbers.ndim:
+        numbers = numbers[..., None]
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        said = f"{numbers[~finite][0]} among the values" if many and numbers.size > n else repr(value)
+        raise StateError(f"{what}: {said} for {key!r} is not finite")
+    check_size(what, "the value", numbers, [repr(key)] * numbers.shape[-1])
+    if numbers.shape[-1] != n or (numbers.ndim > 1 and not many):
+        several = "; several states at once are an array, not a list: np.array([...])" if n == 1 < numbers.size else ""
+        raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}{several}")
     return numbers, joint, coordinate
-
-
-def _check_count(key: str, numbers: Floats, n: int, what: str = "assemble") -> None:
-    if numbers.shape != (n,):
-        many = "; several states at once are an array, not a list: np.array([...])" if n == 1 < numbers.size else ""
-        raise StateError(f"{what}: {key!r} needs {n} value{'s' * (n != 1)}, got {numbers.size}{many}")
 
 
 def batch_axes(plans: LoopPlans, values: State | Values, speeds: bool = False) -> tuple[int, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -39,7 +40,14 @@ class Evaluation(NamedTuple):
     arrays: list[Floats]
     lead: tuple[int, ...]  #: the batch axes
     out: Floats
-    finite: bool  #: whether everything is, inputs included
+    finite: bool  #: whether everything is, inputs included, but for states that are absent
+    absent: npt.NDArray[np.bool_] | None = None  #: (n,), states that `assemble` could not reach: their q is NaN
+
+    @property
+    def lacking(self) -> npt.NDArray[np.int64]:
+        """The states without a finite result that are not absent."""
+        bad = ~np.isfinite(self.out).all(axis=-1)
+        return np.flatnonzero(bad if self.absent is None else bad & ~self.absent)
 
     @property
     def result(self) -> Floats:
@@ -48,11 +56,11 @@ class Evaluation(NamedTuple):
 
     def with_rows(self, rows: Floats) -> Evaluation:
         """The same with other rows in place of what came out."""
-        return self._replace(out=rows, finite=bool(np.isfinite(rows).all()))
+        return self._replace(out=rows, finite=not len(self._replace(out=rows).lacking))
 
     def failing(self, wrenches: Wrenches, model: Model) -> tuple[npt.NDArray[np.int64], dict[str, Floats], Wrenches]:
         """The states without a finite result: which, their inputs (states, size), and the wrenches on bodies there."""
-        some = np.flatnonzero(~np.isfinite(self.out).all(axis=-1))
+        some = self.lacking
         rows = {label: np.broadcast_to(a, (len(self.out), a.shape[-1]))[some]
                 for label, a in zip(self.inputs, self.arrays, strict=True)}
         if wrenches is not None:
@@ -62,7 +70,7 @@ class Evaluation(NamedTuple):
 
     def failed(self) -> tuple[dict[str, Floats], str]:
         """The inputs of the first state without a finite result, and words that say where it is in the batch."""
-        state = int(np.argwhere(~np.isfinite(self.out))[0, 0])
+        state = int(self.lacking[0])
         given = {label: a[min(state, len(a) - 1)] for label, a in zip(self.inputs, self.arrays, strict=True)}
         return given, f" at batch index {_index(state, self.lead)}" if self.lead else ""
 
@@ -222,7 +230,7 @@ class Kernels:
             if quick is not None:
                 return quick
         found = self._evaluate(name, given, wrenches, t, evaluator, lanes)
-        _, _, _, lead, out, finite = found
+        _, _, _, lead, out, finite, _ = found
         if not finite:
             self.refuse(Evaluation(*found))
         return out.reshape(*lead, out.shape[-1])
@@ -234,7 +242,8 @@ class Kernels:
 
     def _evaluate(self, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
                   evaluator: Evaluator | None, lanes: bool | None = None
-                  ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool]:
+                  ) -> tuple[str, list[str], list[Floats], tuple[int, ...], Floats, bool,
+                             npt.NDArray[np.bool_] | None]:
         function, run = self.functions[name], evaluator or self.evaluator
         check_time(t)
         # plans change nothing about what is read; other trees may, whose links are other bodies
@@ -244,7 +253,11 @@ class Kernels:
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
         out, finite = run.run(function, wrenches is not None, ready, n, lanes)
-        return name, list(names), ready, lead, out, finite
+        absent = None if finite or not self.tree.looped else _absent(list(names), ready, lead)
+        if absent is not None:
+            out[absent] = np.nan
+            finite = all(bool(np.isfinite(a if len(a) == 1 else a[~absent]).all()) for a in (*ready, out))
+        return name, list(names), ready, lead, out, finite, absent
 
     def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
         """What a function of this machine reads; looked at once, since that takes a walk through the tree."""
@@ -264,7 +277,7 @@ class Kernels:
         if name == "t":
             return np.asarray(t, dtype=np.float64)[..., None]
         if name == "parameters":
-            return self.parameter_array()
+            return np.asarray(given["parameters"]) if "parameters" in given else self.parameter_array()
         if name == "wrench":
             assert wrenches is not None
             ordered = self.model.wrench_rows(wrenches)[..., wrench_order(tree), :]
@@ -276,7 +289,10 @@ class Kernels:
     def check_inputs(self, found: Evaluation) -> None:
         """Say which input is not finite, if one is not."""
         for label, array in zip(found.inputs, found.arrays, strict=True):
-            bad = np.argwhere(~np.isfinite(array))
+            bad = ~np.isfinite(array)
+            if found.absent is not None and len(array) == len(found.absent):
+                bad &= ~found.absent[:, None]
+            bad = np.argwhere(bad)
             if len(bad):
                 state, entry = (int(x) for x in bad[0])
                 where = f", batch index {_index(state, found.lead)}" if found.lead else ""
@@ -405,6 +421,15 @@ class Kernels:
             return out
 
         return reference
+
+
+def _absent(names: Sequence[str], arrays: Sequence[Floats], lead: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
+    """Which states of a batch have no coordinates at all, since `assemble` could not reach them; None if none has."""
+    if "q" not in names or not lead:
+        return None
+    q = arrays[names.index("q")]
+    absent = np.isnan(q).all(axis=-1)
+    return np.broadcast_to(absent, prod(lead)) if q.shape[-1] and absent.any() else None
 
 
 def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:

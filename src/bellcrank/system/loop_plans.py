@@ -187,12 +187,13 @@ class LoopPlans:
         except ModelError:
             return None
         bound = np.isin(np.arange(self.tree.nu), self.loops.all_vars)
+        values = self.kernels.parameter_array() if self.model.batched else None
         return NearCloser(self._attempt, space.moved, space.normalize, space.difference, bound, self.tree.speed_sizes,
-                          self.tree.coordinate_sizes)
+                          self.tree.coordinate_sizes, values)
 
     def _attempt(self, name: str, given: Mapping[str, Floats], t: npt.ArrayLike) -> Floats:
         """A function at states (n, ...), results not finite where there are none."""
-        found: Floats | None = self.doors[name](*given.values())
+        found: Floats | None = None if "parameters" in given else self.doors[name](*given.values())
         return self.kernels.evaluate(name, given, None, t, self._in_use).out if found is None else found
 
     @cached_property
@@ -229,7 +230,7 @@ class LoopPlans:
                 except AssemblyError as error:
                     self._found = error
         if isinstance(self._found, AssemblyError):
-            raise AssemblyError(str(self._found))
+            raise AssemblyError(str(self._found), self._found.joint)
         return self._found
 
     def reference_near(self, q: Floats, t: float) -> Reference:
@@ -272,7 +273,7 @@ class LoopPlans:
         """The closed position that is found first near the neutral one."""
         place = self._known.place
         if isinstance(place, AssemblyError):
-            raise AssemblyError(str(place))
+            raise AssemblyError(str(place), place.joint)
         return self.closed_near(self._start if place is None else place, 0.0)
 
     @property
@@ -286,6 +287,46 @@ class LoopPlans:
         values = {k: float(np.ravel(np.asarray(v, dtype=float))[0]) for k, v in self.model.values.items()}
         return LoopPlans(self.kernels.for_model(self.model.with_values(values)))
 
+    def samples(self, lead: tuple[int, ...]) -> LoopPlans:
+        """The machine with a batch of parameters along one axis: that of all samples of these batch axes."""
+        if not self.model.batched or (len(lead) == 1 and all(np.shape(v) in ((), lead) for v in self._values)):
+            return self
+        return self._with({k: np.broadcast_to(np.asarray(v, dtype=float), lead).reshape(-1)
+                           for k, v in self.model.values.items() if np.ndim(v)})
+
+    def of_samples(self, some: npt.NDArray[np.int64]) -> LoopPlans:
+        """The same for some of the samples along one axis."""
+        if not self.model.batched or (len(some) == max(map(np.size, self._values)) and (np.diff(some) == 1).all()):
+            return self
+        return self._with({k: np.asarray(v)[some] for k, v in self.model.values.items() if np.ndim(v)})
+
+    def sample(self, index: int) -> LoopPlans:
+        """The machine with the values of one sample."""
+        if not self.model.batched:
+            return self
+        values = {k: float(v[index]) for k, v in self.model.values.items() if np.ndim(v)}
+        made = LoopPlans(self.kernels.for_model(self.model.with_values(values)), self._wanted)
+        made._checked = _Checked() if self._all_kept else None
+        return made
+
+    @property
+    def _values(self) -> list[npt.ArrayLike]:
+        return list(self.model.values.values())
+
+    def _with(self, values: Mapping[str, Floats]) -> LoopPlans:
+        made = LoopPlans(self.kernels.for_model(self.model.with_values(values)), self._wanted)
+        made.plain = self.plain  # plans are made for the same values
+        return made
+
+    @cached_property
+    def _all_kept(self) -> bool:
+        """Whether no constraint says the same as others: then samples need not be looked at for drawings that
+        contradict themselves."""
+        try:
+            return self.drawing is None and len(self.reference().plan.kept) == self.loops.m
+        except AssemblyError:
+            return False
+
     # -- plans ----------------------------------------------------------------------------------
     def first(self, q: npt.ArrayLike, t: npt.ArrayLike) -> LoopPlan:
         """The plan to try first: the reference. A machine that does not close near its neutral position may do so in
@@ -293,7 +334,9 @@ class LoopPlans:
         if isinstance(self._found, Reference):
             return self._found.plan
         nq = self.tree.nq
-        place = flat("q", q, nq, "the coordinates").reshape(-1, nq)[:1]
+        place = flat("q", q, nq, "the coordinates").reshape(-1, nq)
+        place = place[:1] if not len(place) or np.isfinite(place[0]).all() else \
+            place[int(np.argmax(np.isfinite(place).all(axis=-1))):][:1]
         if not len(place) or not np.isfinite(place).all():
             try:
                 return self.reference().plan

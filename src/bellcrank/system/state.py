@@ -17,10 +17,19 @@ from bellcrank.arrays import START, Floats, by_name
 from bellcrank.errors import StateError, hint
 from bellcrank.system.state_file import read_state, write_state
 
-__all__ = ["State", "StateNames", "coordinates_of", "parts_of"]
+__all__ = ["Failure", "State", "StateNames", "coordinates_of", "parts_of"]
 
 #: names that `repr` writes out
 _SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a state of a batch is NaN: its index, the joint (or constraint) at which it fails, and the reason."""
+
+    index: tuple[int, ...]
+    joint: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class State:
 
     States come from `System.assemble`, `System.project`, `System.random_state`, `System.state`, `Result.state` and
     `Rollout.state`, and every function that takes q, or q and u, takes a state in their place. `q` and `u` have the
-    entries of all joints in the order in which these were added. Those of one joint are ``state["A"]`` and
+    entries of all joints in the order in which these were added; they are NaN in states of a batch that `assemble`
+    cannot reach (see `failures`). Those of one joint are ``state["A"]`` and
     ``state.speed("A")``, [rad or m] and [rad/s or m/s]; `elements` are the states of force elements, and `contacts`
     what rigid contacts remember from step to step (None: nothing).
 
@@ -86,15 +96,19 @@ class State:
     t: Any  #: time [s], one number or (...)
     contacts: Floats | None  #: what rigid contacts remember, (..., numbers); see `Rollout`
     names: StateNames | None  #: names of the entries; None where q and u came without
-    #: whether the branch of the guess ended on the way, so that this is a position on another one (see `assemble`)
-    branch_changed: bool
+    #: whether the branch of the guess ended on the way, so that this is a position on another one (see `assemble`); of
+    #: every state of a batch
+    branch_changed: bool | npt.NDArray[np.bool_]
     #: the largest error of redundant constraints that are dropped since the drawing contradicts itself there [m, or
     #: cosines], of every state of a batch; see `bellcrank.analyze.drawing_errors`
     drawing_error: float | Floats
+    #: the states of a batch that cannot be reached and are NaN: (index, joint, reason) of each
+    failures: tuple[Failure, ...]
 
     def __init__(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0,
-                 contacts: npt.ArrayLike | None = None, names: StateNames | None = None, branch_changed: bool = False,
-                 drawing_error: npt.ArrayLike = 0.0) -> None:
+                 contacts: npt.ArrayLike | None = None, names: StateNames | None = None,
+                 branch_changed: bool | npt.NDArray[np.bool_] = False, drawing_error: npt.ArrayLike = 0.0,
+                 failures: Sequence[Failure] = ()) -> None:
         put = object.__setattr__
         put(self, "q", _kept(q))
         put(self, "u", _kept(u))
@@ -103,6 +117,7 @@ class State:
         put(self, "names", names)
         put(self, "branch_changed", branch_changed)
         put(self, "drawing_error", drawing_error)
+        put(self, "failures", tuple(failures))
 
     # -- parts by name --------------------------------------------------------------------------
     def __getitem__(self, key: str | int | slice) -> Any:
@@ -164,9 +179,10 @@ class State:
             return np.broadcast_to(array, (*lead, *np.shape(array)[np.ndim(array) - entries:]))[index]
 
         try:
-            time, error = one(self.t, 0), one(self.drawing_error, 0)
-            return State(one(self.q, 1), one(self.u, 1), float(time), one(self.contacts, 1), self.names,
-                         self.branch_changed, float(error))
+            time, error, changed = (one(x, 0) for x in (self.t, self.drawing_error, self.branch_changed))
+            here = tuple(i % n for i, n in zip(index, lead, strict=True))
+            return State(one(self.q, 1), one(self.u, 1), float(time), one(self.contacts, 1), self.names, bool(changed),
+                         float(error), [Failure((), f.joint, f.reason) for f in self.failures if f.index == here])
         except IndexError:
             raise StateError(f"state: the batch {lead} has no state {index}") from None
 
@@ -175,19 +191,20 @@ class State:
                 u: Mapping[str, Any] | npt.ArrayLike | None = None, *, t: npt.ArrayLike | None = None,
                 contacts: npt.ArrayLike | None = None) -> State:
         """A state with other values, {joint or "joint.coordinate": value} or whole arrays. What is not given stays.
-        Loops are not closed: `System.project` does that.
+        Loops are not closed: `System.project` does that. States that are NaN stay so, unless q is an array.
 
         >>> import bellcrank as bc
         >>> pendulum = bc.compile(bc.load("pendulum"))
         >>> pendulum.state([0.5], [0.0]).replace({"hinge": 0.3}, t=1.0)
         State(t=1.0, q: hinge.angle=0.3, u: hinge.angle=0)
         """
+        failures = self.failures if q is None or isinstance(q, Mapping) else ()
         if isinstance(q, Mapping):
             q = _with("q", self.q, q, self._named.coordinate_places)
         if isinstance(u, Mapping):
             u = _with("u", self.u, u, self._named.speed_places)
         return State(self.q if q is None else q, self.u if u is None else u, self.t if t is None else t,
-                     self.contacts if contacts is None else contacts, self.names)
+                     self.contacts if contacts is None else contacts, self.names, failures=failures)
 
     # -- files ----------------------------------------------------------------------------------
     def save(self, file: str | os.PathLike[str]) -> None:
@@ -203,7 +220,7 @@ class State:
         """
         names = self.names or StateNames((), ())
         write_state(file, {"coordinates": names.coordinates, "speeds": names.speeds, "q": self.q, "u": self.u,
-                           "t": self.t, "contacts": self.contacts})
+                           "t": self.t, "contacts": self.contacts, "failures": self.failures})
 
     @classmethod
     def load(cls, file: str | os.PathLike[str]) -> Self:
@@ -211,7 +228,8 @@ class State:
         found = read_state(file)
         names = StateNames(found["coordinates"], found["speeds"])
         return cls(found["q"], found["u"], found["t"], found["contacts"],
-                   names if names.coordinates or names.speeds else None)
+                   names if names.coordinates or names.speeds else None,
+                   failures=[Failure(*each) for each in found["failures"]])
 
     # -- as values ------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Floats]:
@@ -222,11 +240,13 @@ class State:
         if not isinstance(other, State):
             return NotImplemented
         pairs = ((self.q, other.q), (self.u, other.u), (self.t, other.t), (self.contacts, other.contacts))
-        return self.names == other.names and all(
-            a is b if a is None or b is None else np.array_equal(a, b) for a, b in pairs)
+        nan = bool(self.failures)  # where there is no state, numbers are not equal to themselves
+        return self.names == other.names and self.failures == other.failures and all(
+            a is b if a is None or b is None else np.array_equal(a, b, equal_nan=nan) for a, b in pairs)
 
     def __reduce__(self) -> Any:
-        return State, (self.q, self.u, self.t, self.contacts, self.names, self.branch_changed, self.drawing_error)
+        return State, (self.q, self.u, self.t, self.contacts, self.names, self.branch_changed, self.drawing_error,
+                       self.failures)
 
     def __repr__(self) -> str:
         names = self.names or StateNames(tuple(f"q[{i}]" for i in range(self.q.shape[-1])),

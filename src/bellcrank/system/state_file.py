@@ -28,13 +28,16 @@ def write_state(file: str | os.PathLike[str], parts: Mapping[str, Any]) -> None:
     arrays = {key: np.asarray(parts[key], dtype=np.float64) for key in _ARRAYS}
     if parts["contacts"] is not None:
         arrays["contacts"] = np.asarray(parts["contacts"], dtype=np.float64)
-    head = {"format": _FORMAT, "version": _VERSION, **{key: list(parts[key]) for key in _NAMES}}
+    failures = [[list(f.index), f.joint, f.reason] for f in parts["failures"]]
+    head = {"format": _FORMAT, "version": _VERSION, **{key: list(parts[key]) for key in _NAMES},
+            **({"failures": failures} if failures else {})}
     if _ending(file) == ".npz":
         into = io.BytesIO()
         np.savez_compressed(into, head=np.array(json.dumps(head)), **arrays)  # type: ignore[arg-type]
         write_bytes(file, into.getvalue())
         return
-    numbers = {key: array.tolist() for key, array in arrays.items()}
+    numbers = {key: (np.where(np.isnan(array), None, array) if failures else array).tolist()  # type: ignore[call-overload]
+               for key, array in arrays.items()}
     try:
         text = ",\n".join(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}"
                           for key, value in {**head, **numbers}.items())
@@ -82,6 +85,8 @@ def _checked(found: dict[str, Any]) -> dict[str, Any]:
     if not all(isinstance(name, str) for key in _NAMES for name in found[key]):
         raise ValueError("its names are not text")
     out |= {key: np.array(found[key], dtype=np.float64) for key in _ARRAYS}
+    out["failures"] = [(tuple(int(i) for i in index), str(joint), str(reason))
+                       for index, joint, reason in found.get("failures", [])]
     out["contacts"] = None if found.get("contacts") is None else np.array(found["contacts"], dtype=np.float64)
     for key, names in (("q", out["coordinates"]), ("u", out["speeds"])):
         if not out[key].ndim or (out["coordinates"] + out["speeds"] and out[key].shape[-1] != len(names)):

@@ -1,0 +1,201 @@
+"""Batches of parameters and of held values: every state as if it were put together alone, those out of reach NaN."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bellcrank as bc
+from bellcrank.errors import AssemblyWarning, BranchWarning
+
+Floats = np.ndarray
+
+
+class Numbers:
+    """Parameters of a machine, made as they are needed."""
+
+    def __init__(self, m: bc.Mechanism, rng: np.random.Generator) -> None:
+        self.m, self.rng = m, rng
+
+    def __call__(self, near: float, by: float) -> Any:
+        return self.m.parameter(f"p{len(self.m.parameters)}", near + float(self.rng.uniform(-by, by)))
+
+    def point(self, place: Any, by: float) -> Floats:
+        return np.array([self(float(x), by) for x in place])
+
+    def joint(self) -> bc.Joint:
+        axis = self.point(np.eye(3)[self.rng.integers(3)], 0.2)
+        kinds = (lambda: bc.Revolute(axis), lambda: bc.Universal("x", "y"), lambda: bc.Cylindrical(axis), bc.Spherical,
+                 lambda: bc.Screw(axis, self(0.1, 0.02)), lambda: bc.Prismatic(axis))
+        return kinds[self.rng.integers(len(kinds))]()
+
+
+def machine(seed: int) -> bc.Mechanism:
+    """Two chains from the ground whose tips are joined; points, axes, orientations, pitches, ratios and laws are made
+    of parameters."""
+    rng = np.random.default_rng(seed)
+    m = bc.Mechanism(f"random {seed}", gravity=(0.0, 0.0, -9.81))
+    number = Numbers(m, rng)
+    drawn = rng.random() < 0.5  # closed where all coordinates are zero
+    for side, x in enumerate((-0.4, 0.4)):
+        last: Any = m.ground
+        for k in range(3):
+            body = m.add_body(f"b{side}{k}", bc.Inertia(1.0 + 0.1 * k, (x, 0.1, 0.3 * k), np.eye(3) * 0.03))
+            kind = bc.Revolute(number.point((0.0, 1.0, 0.3), 0.2)) if k == 0 else number.joint()
+            place = number.point((x, 0.0, 0.3 * k), 0.1)
+            turn = [number(0.0, 0.05) for _ in "xyz"]
+            if drawn:
+                m.add_joint(f"j{side}{k}", kind, last, body, at=place)
+            else:
+                m.add_joint(f"j{side}{k}", kind, last, body, bc.Pose.rpy(place if k == 0 else (0.0, 0.0, 0.3), *turn))
+            last = body
+    if drawn:
+        m.add_joint("close", bc.Spherical(), "b02", "b12", at=number.point((0.0, 0.0, 0.8), 0.1))
+    else:
+        m.add_joint("close", (bc.Universal("x", "y"), bc.Spherical())[rng.integers(2)], "b02", "b12",
+                    bc.Pose((0.4, number(0.0, 0.02), 0.2)), bc.Pose((-0.4, 0.0, number(0.2, 0.02))))
+    if rng.random() < 0.4:
+        offset = number(0.0, 0.05)
+        m.prescribe("j10", lambda t: offset + 0.3 * t)
+    if rng.random() < 0.4:
+        wheel = m.add_body("wheel", bc.Inertia(0.3, (0.0, 0.0, 0.0), np.eye(3) * 0.01))
+        m.add_joint("wheel", bc.Revolute("z"), m.ground, wheel)
+        m.add_coupler("belt", {"j00": 1.0, "wheel": number(2.0, 0.2)})
+    return m
+
+
+def values(m: bc.Mechanism, lead: tuple[int, ...], rng: np.random.Generator, by: float = 0.03) -> dict[str, Floats]:
+    return {name: x + rng.uniform(-by, by, lead) for name, x in m.parameters.items()}
+
+
+def alone(system: bc.System, sample: dict[str, float], arguments: dict[str, Any]) -> bc.State | str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BranchWarning)
+        try:
+            return system.with_parameters(**sample).assemble(**arguments)
+        except bc.AssemblyError as error:
+            return str(error)
+
+
+def compared(system: bc.System, batch: bc.State, samples: list[dict[str, float]], arguments: list[dict[str, Any]]
+             ) -> int:
+    """How many states of a batch there are; all are those of machines alone, or NaN with the same reason."""
+    reasons = {f.index: f.reason for f in batch.failures}
+    for index, sample, own in zip(np.ndindex(*batch.shape), samples, arguments, strict=True):
+        one, state = alone(system, sample, own), batch.item(*index)
+        if isinstance(one, str):
+            assert reasons[index] == one and np.isnan(state.q).all() and np.isnan(state.u).all()
+            assert state.failures[0].reason == one
+            continue
+        assert index not in reasons and state.branch_changed == one.branch_changed
+        assert np.abs(state.q - one.q).max() < 1e-10, index
+        assert np.abs(state.u - one.u).max() < 1e-9 * (1.0 + np.abs(one.u).max()), index
+        assert np.abs(system.with_parameters(**sample).loop_error(state)).max() < 1e-12
+    return int(np.prod(batch.shape)) - len(reasons)
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.errors.AssemblyWarning", "ignore::bellcrank.errors.BranchWarning")
+@pytest.mark.parametrize("seed", range(12))
+def test_random_machines(seed: int) -> None:
+    """By guesses and with held values, cut where the library does and elsewhere."""
+    m, rng, n = machine(seed), np.random.default_rng(100 + seed), 5
+    cut = [["j02"], ["j12"], []][seed % 3]
+    system = bc.compile(m, cut=cut)
+    given = values(m, (n,), rng)
+    samples = [{k: float(v[i]) for k, v in given.items()} for i in range(n)]
+    many = system.with_parameters(**given)
+    state = many.assemble(t=0.1)
+    assert state.shape == (n,) and compared(system, state, samples, [{"t": 0.1}] * n)
+    angles, speeds = rng.uniform(-0.2, 0.2, n), rng.uniform(-1.0, 1.0, n)
+    held = many.assemble(q={"j00": angles}, u={"j00": speeds}, guess=state, t=0.1)
+    found = compared(system, held, samples, [
+        {"q": {"j00": angles[i]}, "u": {"j00": speeds[i]}, "guess": state.q[i], "t": 0.1} for i in range(n)])
+    assert found
+
+
+def linkage(length: Any = None) -> bc.Mechanism:
+    """A four-bar; its rod may be a parameter."""
+    m = bc.Mechanism("linkage", gravity=(0.0, -9.81, 0.0))
+    length = m.parameter("rod", 1.0) if length is None else length
+    mass = m.parameter("mass", 1.0)
+    for name in ("crank", "coupler", "rocker"):
+        m.add_body(name, bc.Inertia(mass, (0.0, 0.2, 0.0), np.eye(3) * 0.01))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "crank")
+    m.add_joint("B", bc.Revolute("z"), "crank", "coupler", bc.Pose((0.0, 0.3, 0.0)))
+    m.add_joint("C", bc.Revolute("z"), "coupler", "rocker", bc.Pose((length, 0.0, 0.0)), bc.Pose((0.0, 0.6, 0.0)))
+    m.add_joint("D", bc.Revolute("z"), m.ground, "rocker", bc.Pose((1.0, 0.0, 0.0)))
+    return m
+
+
+LENGTHS = np.array([0.9, 1.0, 5.0, 1.1, 0.01])
+GUESS = {"B": 0.3, "C": 0.3, "D": -0.2}
+
+
+@pytest.fixture(scope="module")
+def system() -> bc.System:
+    return bc.compile(linkage())
+
+
+@pytest.fixture(scope="module")
+def partly(system: bc.System) -> bc.State:
+    """A batch with two states out of reach."""
+    with pytest.warns(AssemblyWarning) as told:
+        state = system.with_parameters(rod=LENGTHS).assemble(q={"A": 0.3}, u={"A": 1.0}, guess=GUESS)
+    assert len(told) == 1
+    text = str(told[0].message)
+    assert "2 of 5 states cannot be reached" in text and "(2,), joint 'D'" in text and "do not close" in text
+    return state
+
+
+def test_states_out_of_reach_are_nan_with_the_reason(system: bc.System, partly: bc.State) -> None:
+    samples = [{"rod": float(x)} for x in LENGTHS]
+    assert compared(system, partly, samples, [{"q": {"A": 0.3}, "u": {"A": 1.0}, "guess": GUESS}] * 5) == 3
+    assert [(f.index, f.joint) for f in partly.failures] == [((2,), "D"), ((4,), "D")]
+    assert "do not close" in partly.failures[0].reason
+    with pytest.raises(bc.AssemblyError, match="do not close") as one:
+        system.with_parameters(rod=5.0).assemble(q={"A": 0.3}, guess=GUESS)
+    assert one.value.joint == pickle.loads(pickle.dumps(one.value)).joint == "D"
+
+
+def test_none_of_a_batch_in_reach(system: bc.System) -> None:
+    with pytest.warns(AssemblyWarning, match="2 of 2 states"):
+        state = system.with_parameters(rod=np.array([5.0, 6.0])).assemble()
+    assert np.isnan(state.q).all() and len(state.failures) == 2
+
+
+def test_failures_survive(partly: bc.State, tmp_path: Any) -> None:
+    assert pickle.loads(pickle.dumps(partly)) == partly
+    for name in ("state.json", "state.npz"):
+        partly.save(tmp_path / name)
+        again = bc.State.load(tmp_path / name)
+        assert again == partly and again.failures == partly.failures and again != partly.replace(q=np.zeros((5, 4)))
+    assert partly.item(2).failures[0].index == () and partly.item(-1).failures and not partly.item(0).failures
+    assert partly.replace(t=1.0).failures == partly.failures and np.isnan(partly["A"]).tolist() == [
+        False, False, True, False, True]
+
+
+FUNCTIONS = {
+    "pose": lambda s, x: s.pose(x, "coupler").position, "velocity": lambda s, x: s.velocity(x, "rocker"),
+    "forward_dynamics": lambda s, x: s.forward_dynamics(x, {"A": 2.0}), "mass_matrix": lambda s, x: s.mass_matrix(x),
+    "inverse_dynamics": lambda s, x: s.inverse_dynamics(x, s.forward_dynamics(x)), "bias": lambda s, x: s.bias(x),
+    "reactions": lambda s, x: s.reactions(x)["D"], "energy": lambda s, x: s.energy(x),
+    "derivatives": lambda s, x: s.derivatives("forward_dynamics", x)["u"],
+    "loop_error": lambda s, x: s.loop_error(x), "project": lambda s, x: s.project(x).q,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("rolled", [False, True])
+def test_functions_of_batches_with_states_out_of_reach(system: bc.System, partly: bc.State, name: str, rolled: bool
+                                                       ) -> None:
+    if rolled:
+        system = bc.compile(linkage(), schedule="rolled")
+    call, good = FUNCTIONS[name], [0, 1, 3]
+    found = np.asarray(call(system.with_parameters(rod=LENGTHS), partly))
+    alone = np.asarray(call(system.with_parameters(rod=LENGTHS[good]), system.state(partly.q[good], partly.u[good])))
+    assert found.shape[0] == 5 and np.isnan(found[[2, 4]]).all()
+    assert np.allclose(found[good], alone, rtol=1e-12, atol=1e-12)
