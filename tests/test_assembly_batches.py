@@ -11,6 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import AssemblyWarning, BranchWarning
+from bellcrank.system import assembly
 
 Floats = np.ndarray
 
@@ -199,3 +200,147 @@ def test_functions_of_batches_with_states_out_of_reach(system: bc.System, partly
     alone = np.asarray(call(system.with_parameters(rod=LENGTHS[good]), system.state(partly.q[good], partly.u[good])))
     assert found.shape[0] == 5 and np.isnan(found[[2, 4]]).all()
     assert np.allclose(found[good], alone, rtol=1e-12, atol=1e-12)
+
+
+def test_runs_refuse_states_out_of_reach(system: bc.System, partly: bc.State) -> None:
+    with pytest.raises(bc.StateError, match=r"2 of 5 states have no coordinates.*batch index \(2,\).*do not close"):
+        system.with_parameters(rod=LENGTHS).simulate(partly, 0.1)
+
+
+def test_guesses_out_of_reach_stay_so_and_are_told_once(system: bc.System, partly: bc.State) -> None:
+    many = system.with_parameters(rod=LENGTHS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state = many.assemble(q={"A": 0.35}, guess=partly)
+        again, nearest = many.assemble(partly), many.assemble(guess=partly)
+    assert state.failures == again.failures == nearest.failures == partly.failures
+    good = [0, 1, 3]
+    assert (state["A"][good] == 0.35).all() and np.array_equal(again.q[good], nearest.q[good])
+    assert np.allclose(again.u[good], partly.u[good], rtol=0.0, atol=1e-14) and np.isnan(again.u[2]).all()
+
+
+def test_axes_broadcast(system: bc.System) -> None:
+    """Parameters along one axis, held values along another; masses alone give as many states."""
+    lengths, angles = np.array([[0.9], [1.1]]), np.array([0.2, 0.3, 0.4])
+    state = system.with_parameters(rod=lengths).assemble(q={"A": angles}, guess={"A": 0.2, **GUESS})
+    samples = [{"rod": float(x)} for x in lengths.ravel() for _ in angles]
+    assert state.shape == (2, 3) and compared(system, state, samples, [
+        {"q": {"A": float(a)}, "guess": {"A": 0.2, **GUESS}} for _ in lengths for a in angles]) == 6
+    heavy = system.with_parameters(mass=np.array([1.0, 2.0])).assemble(q={"A": 0.3}, guess=GUESS)
+    assert heavy.shape == (2,) and np.array_equal(*heavy.q)
+    with pytest.raises(bc.StateError, match="do not fit"):
+        system.with_parameters(rod=np.array([0.9, 1.0])).assemble(q={"A": angles})
+    assert system.with_parameters(rod=np.zeros(0)).assemble(q={"A": 0.3}).q.shape == (0, 4)
+    with pytest.raises(bc.ModelError, match="'rod' of 'linkage' is nan"):
+        system.with_parameters(rod=np.array([0.9, np.nan])).assemble()
+
+
+def test_projected(system: bc.System) -> None:
+    lengths = np.array([0.95, 1.0, 5.0, 1.05])
+    near = system.assemble(q={"A": 0.3}, u={"A": 1.0}, guess=GUESS)
+    many = system.with_parameters(rod=lengths)
+    with pytest.warns(AssemblyWarning, match="1 of "):
+        state = many.project(near.q, near.u)
+    assert state.shape == (4,) and [f.index for f in state.failures] == [(2,)] and np.isnan(state.q[2]).all()
+    for i in (0, 1, 3):
+        one = system.with_parameters(rod=float(lengths[i])).project(near.q, near.u)
+        assert np.abs(one.q - state.q[i]).max() < 1e-12 and np.abs(one.u - state.u[i]).max() < 1e-12
+
+
+@pytest.mark.parametrize("cut", ["A", "B", "C", "D"])
+def test_any_joint_is_held_wherever_the_loop_is_cut(cut: str) -> None:
+    system, lengths = bc.compile(linkage(), cut=[cut]), np.array([0.9, 1.0, 1.1])
+    start = system.assemble(q={"A": 0.3}, guess=GUESS)
+    for joint in "AD":
+        values = start[joint] + np.array([0.02, 0.05, 0.0])
+        state = system.with_parameters(rod=lengths).assemble(q={joint: values}, u={joint: 1.0}, guess=start)
+        assert compared(system, state, [{"rod": float(x)} for x in lengths], [
+            {"q": {joint: float(x)}, "u": {joint: 1.0}, "guess": start} for x in values]) == 3
+
+
+def test_speeds_that_contradict_each_other_are_of_one_state(system: bc.System) -> None:
+    start = system.assemble(q={"A": 0.3}, u={"A": 1.0}, guess=GUESS)
+    speeds = {"A": np.array([1.0, 2.0, 1.0]), "B": np.full(3, start.speed("B"))}
+    with pytest.warns(AssemblyWarning, match="1 of 3 .*contradict each other"):
+        state = system.assemble(q={"A": np.full(3, 0.3)}, u=speeds, guess=GUESS)
+    assert [f.index for f in state.failures] == [(1,)] and np.allclose(state.u[[0, 2]], start.u, atol=1e-12)
+
+
+def test_the_other_branch_is_told_of_each_state() -> None:
+    """The rocker of a four-bar beyond its dead point: the nearest position is on the other branch."""
+    system = bc.compile(bc.load("five_bar"))
+    start = system.assemble(guess={"leg1.1": 1.0, "leg2.1": 0.5})
+    hold = {"leg1.1": float(start["leg1.1"])}
+    found = []
+    for step in np.linspace(0.1, 3.0, 5):
+        one = alone(system, {}, {"q": {**hold, "leg2.1": float(start["leg2.1"]) + step}, "guess": start})
+        found.append(one if isinstance(one, str) else one.branch_changed)
+    values = {**hold, "leg2.1": float(start["leg2.1"]) + np.linspace(0.1, 3.0, 5)}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        state = system.assemble(q=values, guess=start)
+    lost = {f.index[0]: f.reason for f in state.failures}
+    assert [lost.get(i, bool(x)) for i, x in enumerate(state.branch_changed)] == found
+    assert sum(w.category is BranchWarning for w in told) == any(x is True for x in found)
+    assert sum(w.category is AssemblyWarning for w in told) == bool(lost)
+
+
+def test_mechanisms_without_loops() -> None:
+    m = bc.Mechanism("arm")
+    m.add_body("upper", bc.Inertia(1.0, (0.2, 0.0, 0.0), np.eye(3) * 0.01))
+    m.add_body("lower", bc.Inertia(1.0, (0.2, 0.0, 0.0), np.eye(3) * 0.01))
+    rate = m.parameter("rate", 1.0)
+    m.add_joint("A", bc.Revolute("z"), m.ground, "upper")
+    m.add_joint("B", bc.Revolute("z"), "upper", "lower", bc.Pose((m.parameter("length", 0.4), 0.0, 0.0)))
+    m.prescribe("B", lambda t: 0.3 + rate * t)
+    many = bc.compile(m).with_parameters(rate=np.array([1.0, 2.0, 3.0]))
+    state = many.assemble(q={"A": np.array([0.1, 0.2, 0.3])}, t=0.5)
+    assert np.allclose(state.q, [[0.1, 0.8], [0.2, 1.3], [0.3, 1.8]]) and state.u.tolist() == [[0, 1], [0, 2], [0, 3]]
+    assert bc.compile(m).with_parameters(length=np.ones((2, 3))).assemble(q={"A": 0.1}).shape == (2, 3)
+
+
+POINTS = {"front": (0.20, 0.35, 0.20), "rear": (-0.16, 0.36, 0.21), "ball": (0.01, 0.72, 0.19),
+          "top": (-0.02, 0.60, 0.75), "foot": (0.0, 0.64, 0.40), "inner": (-0.14, 0.33, 0.26),
+          "outer": (-0.13, 0.68, 0.27)}
+
+
+def mcpherson() -> bc.Mechanism:
+    """A strut suspension by its hardpoints, all of which are parameters."""
+    m = bc.Mechanism("strut", gravity=(0.0, 0.0, -9.81))
+    p = {k: np.array([m.parameter(f"{k}_{c}", x) for c, x in zip("xyz", place, strict=True)])
+         for k, place in POINTS.items()}
+    for name, mass, place in (("arm", 4.0, (0.0, 0.5, 0.2)), ("knuckle", 30.0, (0.0, 0.74, 0.3)),
+                              ("strut", 3.0, (0.0, 0.6, 0.6)), ("rack", 2.5, (-0.1, 0.0, 0.3)),
+                              ("tie", 0.7, (-0.1, 0.5, 0.3))):
+        m.add_body(name, bc.Inertia(mass, place, np.diag([0.05, 0.04, 0.09])))
+    m.add_joint("arm", bc.Revolute(p["front"] - p["rear"]), m.ground, "arm", at=p["front"])
+    m.add_joint("ball", bc.Spherical(), "arm", "knuckle", at=p["ball"])
+    m.add_joint("top", bc.Spherical(), m.ground, "strut", at=p["top"])
+    m.add_joint("slide", bc.Prismatic(p["top"] - p["foot"]), "strut", "knuckle", at=p["foot"])
+    m.add_joint("rack", bc.Prismatic("y"), m.ground, "rack", at=p["inner"])
+    m.add_joint("tie", bc.Universal("x", "z"), "rack", "tie", at=p["inner"])
+    m.add_joint("tie_ball", bc.Spherical(), "tie", "knuckle", at=p["outer"])
+    return m
+
+
+def test_hardpoints_of_a_suspension(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred drawings at once: what is near a guess takes compiled steps alone."""
+    system, n = bc.compile(mcpherson()), 100
+    start = system.assemble(q={"arm": 0.0, "rack": 0.0})
+    rng = np.random.default_rng(1)
+    drawn = {k: x + rng.normal(size=n) * 2e-3 for k, x in system.model.values.items()}
+    many = system.with_parameters(**drawn)
+    samples = [{k: float(v[i]) for k, v in drawn.items()} for i in range(0, n, 25)]
+    expected = [alone(system, own, {"q": {"arm": 0.1, "rack": 0.005}, "u": {"arm": 1.0}, "guess": start})
+                for own in samples]
+    monkeypatch.setattr(assembly, "_from_closed", None)
+    monkeypatch.setattr(assembly, "_nearest_closed", None)
+    state = many.assemble(q={"arm": 0.1, "rack": 0.005}, u={"arm": 1.0}, guess=start)
+    assert np.abs(many.loop_error(state)).max() < 1e-14 and not state.failures
+    for i, one in enumerate(expected):
+        assert isinstance(one, bc.State) and np.abs(state.q[25 * i] - one.q).max() < 1e-13
+        assert np.abs(state.u[25 * i] - one.u).max() < 1e-11
+    travel = np.linspace(-0.2, 0.2, 21)
+    curves = system.with_parameters(**{k: v[:9, None] for k, v in drawn.items()}).assemble(
+        q={"arm": travel, "rack": 0.0}, guess=start)
+    assert curves.shape == (9, 21) and not curves.branch_changed.any() and not curves.failures

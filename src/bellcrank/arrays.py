@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.errors import ModelError, StateError, hint
 
-__all__ = ["START", "Floats", "Forces", "batch", "by_name", "check_finite", "check_time", "check_unlabelled",
+__all__ = ["START", "Floats", "Forces", "absent", "batch", "by_name", "check_finite", "check_time", "check_unlabelled",
            "check_unmasked", "flat",
            "half_turn", "how_many", "leading", "one_point", "one_time", "random_source", "wrench_array"]
 
@@ -122,6 +122,13 @@ def _instead(name: str, value: object) -> str:
         return (f": give an array in the order of {order}. assemble(q={{joint: value}}, u={{joint: value}}) makes a "
                 "state from names, with its loops closed: state.q and state.u")
     return ": give an array"
+
+
+def absent(q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Which states of a batch (..., nq) have no coordinates at all, since `assemble` could not reach them, (...)."""
+    array = np.asarray(q, dtype=float)
+    return np.asarray(np.isnan(array).all(axis=-1)) if array.ndim > 1 and array.shape[-1] else \
+        np.zeros(array.shape[:-1], dtype=bool)
 
 
 def check_finite(what: str, label: str, array: Floats, names: Sequence[str]) -> None:

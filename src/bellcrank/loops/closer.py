@@ -130,6 +130,12 @@ class Closer:
         found, left = self.loops.measured(self.normalize(flat), when).reshape(q.shape), best.reshape(lead)
         return found, left if lead else float(left)
 
+    def closed(self, q: Floats, target: Target, t: float, *, iterations: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """The positions (n, nq) of `close`, and which are closed with all axes pointing the right way."""
+        found, left = self.close(q, target, t, iterations=iterations)
+        return found, np.array([size < CLOSED and not self.flipped(x, t) for x, size in zip(found, left, strict=True)],
+                               dtype=bool)
+
     def _advance(self, q: Floats, value: Floats, best: Floats, damping: Floats, active: Ints, t: Floats, target: Target
                  ) -> Ints:
         """One step of the positions that are not done, in place; those that are not done then."""

@@ -49,22 +49,29 @@ class _Starts:
 
     def once(self, start: Floats, held: npt.NDArray[np.bool_]) -> tuple[Floats, bool]:
         """Closed from a start, with which it succeeded or not."""
+        found, good = self._each(start[None], held)
+        return np.asarray(found[0]), bool(good[0])
+
+    def _each(self, starts: Floats, held: npt.NDArray[np.bool_]) -> tuple[Floats, list[bool]]:
+        """The same for several (n, nq)."""
         close, t = self.close, self.t
-        found, size = close.close(start, Target(held, 1.0 / self.usual), t)
-        good = (size < CLOSED or off(close, found, t) <= self.tolerance) and not close.flipped(found, t)
-        return found, bool(good)
+        found, left = close.close(starts, Target(held, 1.0 / self.usual), t)
+        return found, [bool(size < CLOSED or off(close, q, t) <= self.tolerance) and not close.flipped(q, t)
+                       for q, size in zip(found, left, strict=True)]
 
     def around(self, start: Floats, held: npt.NDArray[np.bool_]) -> Floats | None:
         """Closed from around a start: small steps away first, then any; and from where axes point the right way."""
-        rng, nu, target = np.random.default_rng(1), len(self.usual), Target(held, 1.0 / self.usual)
-        for attempt in range(_STARTS_LARGE if nu > _FEW else _STARTS):
-            size = 0.0 if attempt == 0 else min(0.05 * 2.0**attempt, 2.5)
-            shake = np.where(held, 0.0, rng.normal(size=nu) * self.usual * size)
-            begin = self.close.integrate(start, shake)
-            found, closed = self.once(begin, held)
-            turned = turned_towards(self.close, begin, target, self.t) if not closed and nu <= _FEW else None
-            if turned is not None:
-                found, closed = self.once(turned, held)
-            if closed:
-                return found
+        nu, target = len(self.usual), Target(held, 1.0 / self.usual)
+        which = np.arange(_STARTS_LARGE if nu > _FEW else _STARTS)
+        sizes = np.where(which == 0, 0.0, np.minimum(0.05 * 2.0**which, 2.5))
+        shakes = np.random.default_rng(1).normal(size=(len(which), nu)) * self.usual * sizes[:, None]
+        begins = self.close.integrate(start, np.where(held, 0.0, shakes))
+        for some in np.split(begins, which[1:] if nu > _FEW else [1]):
+            found, good = self._each(some, held)
+            for begin, q, closed in zip(some, found, good, strict=True):
+                turned = turned_towards(self.close, begin, target, self.t) if not closed and nu <= _FEW else None
+                if turned is not None:
+                    q, closed = self.once(turned, held)
+                if closed:
+                    return np.asarray(q)
         return None

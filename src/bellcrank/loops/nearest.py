@@ -189,17 +189,16 @@ class Nearest:
                          ) -> Floats | None:
         """The same for loops that depend on each other."""
         found: list[tuple[float, Floats]] = []
-        rng = np.random.default_rng(1)
         large = len(guess) > 300
-        for attempt in range(_TRIED_LARGE if large else _TRIED):  # small steps away first, then any
-            if found and (attempt >= _COMPARED or large):
-                break
-            size = min(0.05 * 2.0 ** attempt, 2.5) if attempt >= len(starts) else 0.0
-            shake = np.where(mask, 0.0, rng.normal(size=len(mask)) * size * self.assembler.loops.tree.speed_sizes)
-            q, closed = self._tried(self.assembler.integrate(starts[attempt % len(starts)], shake), mask, extra)
-            if closed:
+        begins = self._begins(starts, mask, _TRIED_LARGE if large else _TRIED)
+        parts = np.split(begins, range(1, len(begins)) if large else [_COMPARED])
+        for k, some in enumerate(parts):
+            tried, closed = self._tried(some, mask, extra)
+            for q in tried[closed] if k == 0 else tried[closed][:1]:
                 q = self._unwound(guess, q, mask)
                 found.append((self.distance(guess, q, mask), q))
+            if found:
+                break
         if not found:
             return None
         found.sort(key=lambda pair: pair[0])
@@ -209,17 +208,23 @@ class Nearest:
         sizes = self.assembler.loops.tree.coordinate_sizes
         return max(equal, key=lambda q: ((q - guess) / sizes).round(3).tolist())  # of mirror images always the same
 
-    def _tried(self, start: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, bool]:
-        """Closed from a start, or, if that fails or ends with axes that point the wrong way, from where its axes point
-        the right way; and whether it is closed."""
+    def _begins(self, starts: Sequence[Floats], mask: Mask, count: int) -> Floats:
+        """Starts (count, nq), and positions around them: small steps away first, then any."""
+        close, which = self.assembler, np.arange(count)
+        sizes = np.where(which < len(starts), 0.0, np.minimum(0.05 * 2.0**which, 2.5))
+        shakes = np.random.default_rng(1).normal(size=(count, len(mask))) * close.loops.tree.speed_sizes
+        return close.integrate(np.array(starts)[which % len(starts)], np.where(mask, 0.0, shakes * sizes[:, None]))
+
+    def _tried(self, starts: Floats, mask: Mask, extra: tuple[Extra, ...]) -> tuple[Floats, Mask]:
+        """Closed from starts (n, nq), or, where that fails or ends with axes that point the wrong way, from where their
+        axes point the right way; and which are closed."""
         close, target = self.assembler, self.target(mask, extra)
-        q, left = close.close(start, target, self.t, iterations=60)
-        closed = left < CLOSED and not close.flipped(q, self.t)
-        turned = None if closed else turned_towards(close, start, target, self.t)
-        if turned is None:
-            return q, closed
-        q, left = close.close(turned, target, self.t, iterations=60)
-        return q, left < CLOSED and not close.flipped(q, self.t)
+        q, closed = close.closed(starts, target, self.t, iterations=60)
+        turned = {i: turned_towards(close, starts[i], target, self.t) for i in np.flatnonzero(~closed).tolist()}
+        some = [i for i, place in turned.items() if place is not None]
+        if some:
+            q[some], closed[some] = close.closed(np.array([turned[i] for i in some]), target, self.t, iterations=60)
+        return q, closed
 
     def _unwound(self, guess: Floats, q: Floats, mask: Mask) -> Floats:
         """The same position with angles that may move within half a turn of the guess."""

@@ -26,10 +26,11 @@ def null_space(jacobian: Floats, rows: Floats, columns: Floats) -> NullSpace:
     if not m:  # joints that allow everything close loops without conditions
         return (np.zeros((*lead, n, 0)), np.broadcast_to(np.diag(columns), (*lead, n, n)),
                 np.zeros((*lead, n), dtype=bool))
-    u, s, vt = np.linalg.svd(jacobian * columns / rows[:, None], full_matrices=True)
+    finite = np.asarray(np.isfinite(jacobian).all(axis=(-2, -1)))[..., None]  # of others no number is known
+    u, s, vt = np.linalg.svd(np.where(finite[..., None], jacobian, 0.0) * columns / rows[:, None], full_matrices=True)
     padded = np.zeros((*s.shape[:-1], n))
-    padded[..., :s.shape[-1]] = s
-    kept = padded > RANK * padded.max(axis=-1, keepdims=True, initial=0.0)
+    padded[..., :s.shape[-1]] = np.where(finite, s, np.nan)
+    kept = ~(padded <= RANK * padded.max(axis=-1, keepdims=True, initial=0.0)) | ~finite
     inverse = np.where(kept, 1.0 / np.where(kept, padded, 1.0), 0.0)
     k = s.shape[-1]
     v = np.swapaxes(vt, -1, -2)

@@ -357,6 +357,11 @@ def _states(system: Machine, state: Any) -> tuple[Floats, Floats, float, tuple[i
     """q (count, nq), u (count, nu), the time, and the shape of the batch."""
     q, u, own = parts_of(state, system.model.configuration.state_names, "simulate",
                          "a State, (q, u), or a result to go on from")
+    if isinstance(state, State) and state.failures:
+        index, many = state.failures[0].index, int(np.prod(state.shape))
+        raise StateError(f"simulate: {len(state.failures)} of {many} states have no coordinates, since assemble() "
+                         f"could not reach them; the first is batch index {index}: {state.failures[0].reason}. Leave "
+                         "them out, and their values of parameters: state.failures has their indices")
     t = one_time(own)
     if not np.isfinite(t):
         raise StateError(f"simulate: the time {t} of the state is not finite")

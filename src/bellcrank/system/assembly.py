@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, check_finite, check_unmasked, flat, half_turn, leading, one_time
+from bellcrank.arrays import START, Floats, absent, check_finite, check_unmasked, flat, half_turn, leading, one_time
 from bellcrank.errors import (
     AssemblyError,
     AssemblyWarning,
@@ -58,8 +58,13 @@ def assemble(plans: LoopPlans, q: State | Values = None, u: Values = None, *, gu
              weights: Mapping[str, float] | None = None, t: float = START) -> State:
     """A state in which all loops are closed, at position and velocity level. See `System.assemble`."""
     if isinstance(q, State):
-        u, t = q.u if u is None else u, q.t if t is START else t
+        u, t = _speeds_of(q) if u is None else u, q.t if t is START else t
     return _noted(plans, _assembled(plans, q, u, guess, weights, t))
+
+
+def _speeds_of(state: State) -> Floats:
+    """The speeds of a state, zero where it could not be reached."""
+    return np.where(absent(state.q)[..., None], 0.0, state.u) if state.failures else state.u
 
 
 def _noted(plans: LoopPlans, made: State) -> State:
@@ -103,23 +108,11 @@ def _as_usual(plans: LoopPlans, usual: LoopPlans, q: Any, u: Values, guess: Any,
     """The same by the machine cut as usual: what is near does not depend on where loops are cut."""
     made = assemble(usual, q, u, guess=guess, weights=weights, t=t)
     if plans.drawing is not None:  # other constraints are dropped there
-        return _closed_here(plans, made, t)
+        again = _assembled_here(plans, made, _speeds_of(made), None, None, t)
+        return replace(again, branch_changed=made.branch_changed | again.branch_changed)
     if made.q.ndim == 1:
         plans.remember(made.q, made.t)
     return made
-
-
-def _closed_here(plans: LoopPlans, made: State, t: float) -> State:
-    """A state closed again by this machine's own loops, states that are NaN excepted."""
-    if not made.failures:
-        again = _assembled_here(plans, made.q, made.u, None, None, t)
-        return replace(again, branch_changed=made.branch_changed | again.branch_changed)
-    some, lead = np.flatnonzero(~np.isnan(made.q).all(axis=-1)), made.q.shape[:-1]
-    q, u = (np.array(x).reshape(-1, x.shape[-1]) for x in (made.q, made.u))
-    again = _assembled_here(plans.samples(lead).of_samples(some), q[some], u[some], None, None, t)
-    q[some], u[some] = again.q, again.u
-    more = [replace(f, index=_index(int(some[f.index[0]]), lead)) for f in again.failures]
-    return replace(made, q=q.reshape(made.q.shape), u=u.reshape(made.u.shape), failures=(*made.failures, *more))
 
 
 # -- batches -----------------------------------------------------------------------------------
@@ -133,18 +126,32 @@ class _Batch:
     t: float
     errors: dict[int, AssemblyError] = field(default_factory=dict)  #: why states cannot be reached
     changed: dict[int, str] = field(default_factory=dict)  #: where the branches of others ended
+    known: int = 0  #: how many could not be reached before
 
     def near(self, plans: LoopPlans) -> Nearest:
         """Closes the loops of samples, or of one."""
         return Nearest(plans.closer, self.scale, self.t, plans.turning, plans.configuration.speed_names)
 
+    def leave_out(self, *given: State | Values) -> None:
+        """States from which nothing can be put together, since they could not be reached themselves."""
+        places = np.arange(prod(self.lead)).reshape(self.lead)
+        for state in given:
+            if not isinstance(state, State):
+                continue
+            for f in state.failures:
+                which = np.zeros(state.shape, dtype=bool)
+                which[f.index] = True
+                self.errors |= {i: AssemblyError(f.reason, f.joint) for i in places[np.broadcast_to(
+                    which, self.lead)].tolist()}
+        self.known = len(self.errors)
+
     def tell(self) -> None:
         """Warn once of states that cannot be reached, and once of those on other branches."""
         many, name = prod(self.lead), f"assemble {self.plans.tree.name!r}: "
-        if self.errors:
-            i = min(self.errors)
-            warnings.warn(f"{name}{len(self.errors)} of {many} states cannot be reached and are NaN, as state.failures "
-                          f"says of each; the first is batch index {_index(i, self.lead)}, joint "
+        if len(self.errors) > self.known:
+            i = min(list(self.errors)[self.known:])
+            warnings.warn(f"{name}{len(self.errors) - self.known} of {many} states cannot be reached and are NaN, as "
+                          f"state.failures says of each; the first is batch index {_index(i, self.lead)}, joint "
                           f"{self.errors[i].joint!r}: {str(self.errors[i]).removeprefix(name)}", AssemblyWarning,
                           stacklevel=outside())
         if self.changed:
@@ -163,6 +170,7 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
     start, held = begin(plans, q, guess, weights, many=True)
     asked = _asked_speeds(plans, u, lead)
     batch = _Batch(plans.samples(lead), lead, weighting(plans, weights, plans.configuration.usual), t)
+    batch.leave_out(q, guess)
     position = _positions(batch, np.broadcast_to(start, (*lead, plans.tree.nq)).reshape(-1, plans.tree.nq),
                           held.of_batch(lead))
     some = np.setdiff1d(np.arange(len(position)), list(batch.errors))
@@ -193,9 +201,10 @@ def _positions(batch: _Batch, start: Floats, held: Held) -> Floats:
     if not plans.tree.looped:
         return plans.configuration.normalize(held.put(start))
     found, good = start.copy(), np.zeros(len(start), dtype=bool)
-    if not (held.extra or held.wanted) and len(start):
-        found, good, first = _together(batch, start, held)
-    for i in np.flatnonzero(~good).tolist():
+    some = np.setdiff1d(np.arange(len(start)), list(batch.errors))
+    if not (held.extra or held.wanted) and len(some):
+        found[some], good[some], first = _together(batch, start, held, some)
+    for i in some[~good[some]].tolist():
         own, mine = plans.sample(i), held.sample(i)
         near = replace(batch.near(own), wanted=mine.wanted)
         try:
@@ -209,20 +218,21 @@ def _positions(batch: _Batch, start: Floats, held: Held) -> Floats:
     return found
 
 
-def _together(batch: _Batch, start: Floats, held: Held) -> tuple[Floats, Mask, dict[int, Floats | None]]:
-    """Positions (states, nq) of guesses on their branches with what is held at its values, and which were found; of
-    the others the nearest closed positions to their guesses, which may be None."""
+def _together(batch: _Batch, start: Floats, held: Held, some: Ints) -> tuple[Floats, Mask, dict[int, Floats | None]]:
+    """Positions of some samples on the branches of their guesses with what is held at its values, and which were found;
+    of the others, by sample, the nearest closed positions to their guesses, which may be None."""
     plans = batch.plans
-    parameters = [plans.kernels.parameter_array()] if plans.model.batched else []
-    _, some, which = np.unique(np.hstack([start, *parameters]), axis=0, return_index=True, return_inverse=True)
-    which = which.ravel()
-    closed, good = _nearest_together(batch, start[some], some)
-    found, good = closed[which], good[which]
+    parameters = [plans.kernels.parameter_array()[some]] if plans.model.batched else []
+    _, first, which = np.unique(np.hstack([start[some], *parameters]), axis=0, return_index=True, return_inverse=True)
+    closed, good = _nearest_together(batch, start[some[first]], some[first])
+    closed, good = closed[which.ravel()], good[which.ravel()]
+    found = closed.copy()
     if held.places:
         going = np.flatnonzero(good)
-        found[going], good[going] = batch.near(plans).walked_together(closed[which[going]], start[going], held, going)
-    none = np.asarray(np.isnan(closed[which]).any(axis=-1))
-    return found, good, {i: None if none[i] else closed[which[i]] for i in np.flatnonzero(~good).tolist()}
+        found[going], good[going] = batch.near(plans).walked_together(closed[going], start[some[going]], held,
+                                                                     some[going])
+    none = np.asarray(np.isnan(closed).any(axis=-1))
+    return found, good, {int(some[i]): None if none[i] else closed[i] for i in np.flatnonzero(~good).tolist()}
 
 
 def _nearest_together(batch: _Batch, start: Floats, some: Ints) -> tuple[Floats, Mask]:
@@ -240,7 +250,7 @@ def _nearest_together(batch: _Batch, start: Floats, some: Ints) -> tuple[Floats,
         good[done] = _usable(plans.of_samples(some[done]), found[done], batch.t)
     for i in np.flatnonzero(~good).tolist():
         own = plans.sample(int(some[i]))
-        one = _nearest_closed(own, batch.near(own), start[i])
+        one = _nearest_closed(own, batch.near(own), start[i], near is None or len(start) == 1)
         found[i], good[i] = (np.nan, False) if one is None else (one, True)
     return found, good
 
@@ -371,7 +381,9 @@ def project(plans: LoopPlans, q: State | Values, u: Values = None, *, t: float |
             return quick
     if isinstance(q, State):
         q.check_names(plans.configuration.state_names, "project")
-        u, t = q.u if u is None else u, q.t if t is None else t
+        u, t = _speeds_of(q) if u is None else u, q.t if t is None else t
+        if q.failures:
+            return assemble(plans, q, u, t=t)
     t = 0.0 if t is None else one_time(t)
     speeds = speeds_near(plans, u) if isinstance(u, Mapping) else u
     if names_closing(plans, q):
@@ -449,13 +461,15 @@ def _from_closed(plans: LoopPlans, near: Nearest, first: Floats | None, start: F
                       "closed position on another branch. Start from a guess on the branch that is meant")
 
 
-def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats) -> Floats | None:
-    """The nearest closed position to a guess, remembered for the last few guesses: many calls share one."""
+def _nearest_closed(plans: LoopPlans, near: Nearest, guess: Floats, quick: bool = True) -> Floats | None:
+    """The nearest closed position to a guess, remembered for the last few guesses: many calls share one. Compiled steps
+    are tried first, if `quick`."""
     known = plans.closer.known
     key = (guess.tobytes(), near.weights.tobytes(), near.t, near.wanted)
     if key not in known:
         with np.errstate(all="ignore"):  # what comes out is looked at
-            found = near.free(guess, plans.model.bound_mask())
+            mask = plans.model.bound_mask()
+            found = near.free(guess, mask) if quick else near.careful(plans.configuration.normalize(guess), mask)
             if not _regular(plans, found, near.t):
                 found = _over_long_ways(plans, near, guess)
         if len(known) >= 8:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, by_name, check_finite, check_unmasked, flat, leading
+from bellcrank.arrays import Floats, absent, by_name, check_finite, check_unmasked, flat, leading
 from bellcrank.errors import StateError
 from bellcrank.loops.closer import Extra
 from bellcrank.loops.nearest import Held
@@ -129,15 +129,17 @@ def closing_near(plans: LoopPlans, values: State | Values) -> tuple[Extra, ...]:
 
 
 def near(plans: LoopPlans, name: str, values: State | Values, what: str = "assemble", many: bool = False) -> Floats:
-    """Coordinates to start from, all of them: those of a state, of an array, or by name; of several if `many`."""
+    """Coordinates to start from, all of them: those of a state, of an array, or by name; of several if `many`, where
+    they are NaN in states that could not be reached."""
     if values is None:
         return plans.configuration.neutral()
     if not isinstance(values, Mapping):
         given = coordinates_of(values, plans.configuration.state_names, what)
         start = flat(name, given, plans.tree.nq, "the coordinates")
         start = start.copy() if many else one_state(what, name, start)
-        check_finite(what, name, start, plans.configuration.coordinate_names)
-        check_size(what, name, start, plans.configuration.coordinate_names)
+        lost = absent(start)[..., None] if many and isinstance(values, State) and values.failures else False
+        for check in (check_finite, check_size):
+            check(what, name, np.where(lost, 0.0, start), plans.configuration.coordinate_names)
         return start
     lead = batch_axes(plans, values) if many else ()
     start = np.array(np.broadcast_to(plans.configuration.neutral(), (*lead, plans.tree.nq)))

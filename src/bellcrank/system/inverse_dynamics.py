@@ -231,7 +231,7 @@ def _dense_drives(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, needed: 
 def least_forces(columns: Floats, wanted: Floats, effort: float) -> tuple[Floats, npt.NDArray[np.int64], Floats]:
     """The smallest forces x (..., k) with columns x = wanted, (..., d, k) and (..., d) [J]; how many of these they
     control; and what they cannot supply (..., d), zero where that is rounding."""
-    u, s, vt = np.linalg.svd(columns, full_matrices=False)
+    u, s, vt, _ = factors(columns)
     good = s > RANK * np.maximum(s.max(axis=-1, keepdims=True, initial=0.0), 1e-300)
     inverse = np.where(good, 1.0 / np.where(good, s, 1.0), 0.0)
     forces = times(np.swapaxes(vt, -1, -2), inverse * times(np.swapaxes(u, -1, -2), wanted))
@@ -276,12 +276,13 @@ def _underactuated(plans: LoopPlans, drives: list[int], rank: int, freedom: int)
 
 def check_motion(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, t: npt.ArrayLike) -> None:
     """A motion that opens the loops has no drives."""
-    fast, fierce = (float(np.abs(np.asarray(x) / plans.tree.speed_sizes).max(initial=0.0)) for x in (u, udot))
+    fast, fierce = (float(np.fmax.reduce(np.abs(np.asarray(x) / plans.tree.speed_sizes), axis=None, initial=0.0))
+                    for x in (u, udot))
     size = 1.0 + fierce + fast**2
     for what, error, scale in (
             ("positions", loop_error(plans, q, t=t), 1.0), ("speeds", loop_rate_error(plans, q, u, t=t), size),
             ("accelerations", loop_acceleration_error(plans, q, u, udot, t=t), size)):
-        share = np.abs(plans.loops.shares(error))
+        share = np.nan_to_num(np.abs(plans.loops.shares(error)), nan=0.0)  # of states that are absent
         if float(share.max(initial=0.0)) > OPEN * scale:
             worst = np.unravel_index(int(np.argmax(share)), share.shape)
             raise StateError(f"inverse_dynamics: these {what} open the loop closed by "

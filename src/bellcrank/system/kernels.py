@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, batch, check_time, flat
+from bellcrank.arrays import Floats, absent, batch, check_time, flat
 from bellcrank.errors import BellcrankError, SingularError, StateError
 from bellcrank.formulations import functions_of
 from bellcrank.system.body_places import body_function, poses_function
@@ -253,11 +252,12 @@ class Kernels:
         arrays = [self._input(n, size, given, wrenches, t, run.tree) for n, size in names.items()]
         ready, lead, n = batch(arrays)
         out, finite = run.run(function, wrenches is not None, ready, n, lanes)
-        absent = None if finite or not self.tree.looped else _absent(list(names), ready, lead)
-        if absent is not None:
-            out[absent] = np.nan
-            finite = all(bool(np.isfinite(a if len(a) == 1 else a[~absent]).all()) for a in (*ready, out))
-        return name, list(names), ready, lead, out, finite, absent
+        lost = None
+        if not finite and self.tree.looped and lead and "q" in names:
+            lost = np.broadcast_to(absent(ready[list(names).index("q")]), n)
+            out[lost] = np.nan
+            finite = all(bool(np.isfinite(a if len(a) == 1 else a[~lost]).all()) for a in (*ready, out))
+        return name, list(names), ready, lead, out, finite, lost
 
     def _inputs(self, function: Function, wrenches: bool) -> dict[str, int]:
         """What a function of this machine reads; looked at once, since that takes a walk through the tree."""
@@ -421,15 +421,6 @@ class Kernels:
             return out
 
         return reference
-
-
-def _absent(names: Sequence[str], arrays: Sequence[Floats], lead: tuple[int, ...]) -> npt.NDArray[np.bool_] | None:
-    """Which states of a batch have no coordinates at all, since `assemble` could not reach them; None if none has."""
-    if "q" not in names or not lead:
-        return None
-    q = arrays[names.index("q")]
-    absent = np.isnan(q).all(axis=-1)
-    return np.broadcast_to(absent, prod(lead)) if q.shape[-1] and absent.any() else None
 
 
 def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bellcrank.arrays import Floats, flat
+from bellcrank.arrays import Floats, absent, flat
 from bellcrank.derivatives.directions import MOTION
 from bellcrank.derivatives.pair_functions import pair_functions
 from bellcrank.derivatives.quantities import INDEPENDENT
@@ -178,6 +178,7 @@ def large_entries(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Any],
     arrays = _shaped(plans, given)
     rows = _entries(plans, of, arrays, wrenches, t, of.plan)
     if not np.isfinite(rows).all():
+        rows[np.broadcast_to(absent(arrays["q"]), rows.shape[:-1])] = np.nan
         _check(arrays)
         if of.plan is None:
             raise SingularError(f"derivatives of {of.asked.function}: {plans.tree.name!r} has no finite result: the "
@@ -338,7 +339,7 @@ def _batch_axes(plans: LoopPlans, at: OpenProducts) -> int:
 def _check(given: Mapping[str, Floats]) -> None:
     """Say which input is not finite, if one is not."""
     for x, array in given.items():
-        bad = np.argwhere(~np.isfinite(array))
+        bad = np.argwhere(~np.isfinite(array) & ~(x in ("q", "u") and absent(given["q"])[..., None]))
         if len(bad):
             where = f", batch index {tuple(bad[0][:-1].tolist())}" if array.ndim > 1 else ""
             raise StateError(f"derivatives: {x}[{int(bad[0][-1])}] is {array[tuple(bad[0])]}{where}; inputs must be "
@@ -355,7 +356,7 @@ def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Flo
     felt = None if wrenches is None else plans.model.wrench_rows(wrenches)
     felt = felt if felt is None else np.broadcast_to(felt, (*lead, *felt.shape[-2:]))
     values = plans.kernels.parameter_array() if plans.model.batched else None
-    for state in map(tuple, np.argwhere(~np.isfinite(rows).all(axis=-1)).tolist()):
+    for state in map(tuple, np.argwhere(~np.isfinite(rows).all(axis=-1) & ~absent(whole["q"])).tolist()):
         own = plans
         if values is not None:
             here = np.broadcast_to(values, (*lead, values.shape[-1]))[state]

@@ -161,7 +161,10 @@ def loop_rows(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Flo
     """How speeds of loop joints follow from those of the tree, (..., nu, nu): rows of other speeds are zero."""
     place = flat("q", q, plans.tree.nq, "the coordinates")[..., None, :]
     units = np.eye(plans.tree.nu + 1, plans.tree.nu, -1)  # the first: what prescribed motions cause
-    found = plans.kernels.run("joint_speeds", {"q": place, "u": units}, None, np.asarray(t, dtype=float)[..., None])
+    given = {"q": place, "u": units}
+    if plans.model.batched:  # their axes are those of the states
+        given["parameters"] = plans.kernels.parameter_array()[..., None, :]
+    found = plans.kernels.run("joint_speeds", given, None, np.asarray(t, dtype=float)[..., None])
     rows = np.swapaxes(found[..., 1:, :] - found[..., :1, :], -1, -2)
     return np.where(plans.tree.loop_speeds()[:, None] & ~plans.tree.loop_speeds(), rows, 0.0)
 

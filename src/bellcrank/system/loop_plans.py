@@ -284,7 +284,8 @@ class LoopPlans:
     @cached_property
     def plain(self) -> LoopPlans:
         """The same machine with the first value of every batch of parameters: plans are made for that."""
-        values = {k: float(np.ravel(np.asarray(v, dtype=float))[0]) for k, v in self.model.values.items()}
+        values = {k: float(np.ravel(np.asarray(v, dtype=float))[0]) if np.size(v) else self.tree.parameters[k]
+                  for k, v in self.model.values.items()}
         return LoopPlans(self.kernels.for_model(self.model.with_values(values)))
 
     def samples(self, lead: tuple[int, ...]) -> LoopPlans:

@@ -171,7 +171,7 @@ def _check_motions(plans: LoopPlans, matrix: Floats, motions: Floats, entries: t
     fast = np.abs(motions).max(axis=(-1, -2), initial=1.0)
     left = np.abs(matrix @ motions).max(axis=(-1, -2), initial=0.0) / (
         fast * np.abs(matrix).max(axis=(-1, -2), initial=1e-300))
-    dead = np.asarray((fast > _FAST) | (left > MOVED) | ~np.isfinite(fast))
+    dead = np.asarray((fast > _FAST) | (left > MOVED) | ~np.isfinite(fast)) & ~np.isnan(matrix).any(axis=(-1, -2))
     if not dead.any():
         return
     raise _dead_point(plans, entries, tuple(int(i) for i in np.argwhere(dead)[0]))
