@@ -100,7 +100,8 @@ def compared(system: bc.System, batch: bc.State, samples: list[dict[str, float]]
 
 
 @pytest.mark.filterwarnings("ignore::bellcrank.errors.AssemblyWarning", "ignore::bellcrank.errors.BranchWarning")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.everyday(6)
+@pytest.mark.parametrize("seed", range(24))
 def test_random_machines(seed: int) -> None:
     """By guesses and with held values, cut where the library does and elsewhere."""
     m, rng, n = machine(seed), np.random.default_rng(100 + seed), 5
@@ -256,6 +257,25 @@ def test_any_joint_is_held_wherever_the_loop_is_cut(cut: str) -> None:
         state = system.with_parameters(rod=lengths).assemble(q={joint: values}, u={joint: 1.0}, guess=start)
         assert compared(system, state, [{"rod": float(x)} for x in lengths], [
             {"q": {joint: float(x)}, "u": {joint: 1.0}, "guess": start} for x in values]) == 3
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.errors.AssemblyWarning")
+def test_random_states_of_batches(system: bc.System) -> None:
+    many = system.with_parameters(rod=np.array([0.9, 1.0, 1.1]))
+    state = many.random_state(seed=2)
+    assert state.shape == (3,) and np.abs(many.loop_error(state)).max() < 1e-13
+    assert np.array_equal(state.q, many.random_state(seed=2, size=3).q)
+    with pytest.raises(bc.AssemblyError, match=r"random_state: .* batch index \(1,\)"):
+        system.with_parameters(rod=np.array([0.9, 5.0])).random_state(seed=2)
+
+
+@pytest.mark.parametrize("call", [
+    lambda s, x: bc.analyze.equilibrium(s, {"A": 0.3}), lambda s, x: bc.analyze.coupler_curve(s, "A", "coupler"),
+    lambda s, x: bc.analyze.drive(s, {"A": lambda t: t}, [0.0, 0.1]), lambda s, x: bc.analyze.linearize(s, x)])
+def test_analyses_of_one_machine_say_so(system: bc.System, call: Any) -> None:
+    many = system.with_parameters(rod=np.array([0.9, 1.0, 1.1]))
+    with pytest.raises(bc.ModelError, match="one machine at a time"):
+        call(many, many.assemble(q={"A": 0.3}, guess=GUESS))
 
 
 def test_speeds_that_contradict_each_other_are_of_one_state(system: bc.System) -> None:

@@ -119,12 +119,10 @@ def test_matrices_that_are_not_finite_are_never_decomposed(monkeypatch: pytest.M
         system.assemble()
 
 
-def test_arrays_of_parameters_are_refused_by_name() -> None:
+def test_branches_refuse_arrays_of_parameters_by_name() -> None:
     many = bc.compile(linkage(parameter=True)).with_parameters(a=np.array([0.25, 0.3]))
-    for call in (lambda: many.assemble(q={"A": 1.2}), lambda: bc.analyze.branches(many, q={"A": 1.2}),
-                 lambda: many.project([1.0, 0.0, 0.0, 0.0])):
-        with pytest.raises(bc.ModelError, match="arrays of the parameters a: put one machine together at a time"):
-            call()
+    with pytest.raises(bc.ModelError, match="branches: 'linkage' has arrays of the parameters a; call it for"):
+        bc.analyze.branches(many, q={"A": 1.2})
 
 
 # -- guesses by name -----------------------------------------------------------------------------------------------

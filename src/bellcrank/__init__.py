@@ -27,9 +27,9 @@ _PLACES = {
     "Pose": "mechanism.pose", "System": "compiled.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
-    **dict.fromkeys(("AssemblyError", "BellcrankError", "BellcrankWarning", "BranchWarning", "CacheWarning",
-                     "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError", "SlowWarning",
-                     "StateError"), "errors"),
+    **dict.fromkeys(("AssemblyError", "AssemblyWarning", "BellcrankError", "BellcrankWarning", "BranchWarning",
+                     "CacheWarning", "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError",
+                     "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
     **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
@@ -47,9 +47,9 @@ _PLACES = {
 }
 
 __all__ = [
-    "Angle", "AssemblyError", "BeamSection", "BellcrankError", "BellcrankWarning", "Box", "BranchWarning",
-    "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance", "DrawingWarning", "Ellipsoid",
-    "Event",
+    "Angle", "AssemblyError", "AssemblyWarning", "BeamSection", "BellcrankError", "BellcrankWarning", "Box",
+    "BranchWarning", "CacheWarning", "Capsule", "Change", "Cone", "Cylinder", "Cylindrical", "Distance",
+    "DrawingWarning", "Ellipsoid", "Event",
     "FileError", "FlexibleBody", "Free", "HeightField", "Inertia", "Joint", "KnifeEdge", "Mechanism", "Mesh",
     "ModelError", "NotYetError", "Planar", "Plane", "PointOnLine", "PointOnPlane", "Pose", "Prismatic", "Result",
     "Revolute", "RollingBall", "RollingDisk", "Rollout", "Sampled", "Screw", "SectionPoint", "SimulationWarning",
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.errors import (
         AssemblyError,
+        AssemblyWarning,
         BellcrankError,
         BellcrankWarning,
         BranchWarning,

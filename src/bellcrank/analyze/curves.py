@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from bellcrank.analyze.continuation import DeadPointError, Follower
 from bellcrank.analyze.joints_with_links import guess_with_links, with_links
-from bellcrank.analyze.minimal import GivenSpeeds, driven_entries
+from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, one_machine
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
 from bellcrank.errors import BranchWarning, ModelError, StateError, outside
 from bellcrank.loops.tolerances import CLOSED
@@ -289,6 +289,7 @@ def _close_all(system: System, closer: GivenSpeeds, q: Floats, values: Floats, p
 
 def _start(system: System, guess: Guess, held: Mapping[str, float], t: float) -> Floats:
     """A closed position near the guess, which is where to start, with a coordinate held."""
+    one_machine(system)
     q = system.assemble(q=held, guess=guess, t=t).q
     if q.ndim != 1:
         raise StateError(f"guess: needs one state to start from, got {q.shape[:-1]} of them")

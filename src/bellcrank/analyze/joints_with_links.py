@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bellcrank.analyze.minimal import one_machine
 from bellcrank.compiled.compile import compile as compiled
 from bellcrank.system.arrangements import arrangement_of
 from bellcrank.system.held_values import near
@@ -48,6 +49,7 @@ def with_links(system: System, *given: Any) -> System | None:
 def guess_with_links(system: System, guess: Any, t: float, what: str) -> State:
     """A guess for that machine: joints at which loops are cut are where they are when the guess is closed, unless it
     names them."""
+    one_machine(system)
     found = system.assemble(guess=guess, t=t)
     q, named = near(system.plans, "guess", guess, what, many=True), set[str]()
     if isinstance(guess, Mapping):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
 __all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entries", "force_arrays",
-           "independent_names", "independent_speeds", "speed_labels", "state_entries", "with_laws"]
+           "independent_names", "independent_speeds", "one_machine", "speed_labels", "state_entries", "with_laws"]
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
@@ -38,15 +38,20 @@ _NONE = 1e-6
 _LAST = 0.1
 
 
+def one_machine(system: System) -> None:
+    """Refuse arrays of parameters."""
+    if system.model.batched:
+        raise ModelError(f"{system.model.name!r} has arrays of parameters: analyze one machine at a time, with one "
+                         "value for each")
+
+
 class GivenSpeeds:
     """A machine in which the speeds in `given` (and prescribed ones) are what they are; loops determine the others.
     With `slipping`, constraints on speeds alone (rolling, knife edges) are not looked at: as displacements are, which
     they do not restrict."""
 
     def __init__(self, system: System, given: Iterable[int], slipping: bool = False) -> None:
-        if system.model.batched:
-            raise ModelError(f"{system.model.name!r} has arrays of parameters: analyze one machine at a time, with one "
-                             "value for each")
+        one_machine(system)
         self.system, self.slipping = system, slipping
         mask = system.model.bound_mask()
         mask[list(given)] = True
@@ -343,6 +348,7 @@ def force_arrays(system: System, tau: Mapping[str, npt.ArrayLike] | npt.ArrayLik
 def closed_states(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], t: npt.ArrayLike | None, what: str
                   ) -> npt.NDArray[np.object_]:
     """Closed states (see `closed_state`), with the batch axes of the given one, as an array of objects."""
+    one_machine(system)
     q, u, own = parts_of(state, system.model.configuration.state_names, what)
     lead = np.shape(q)[:-1] if getattr(q, "ndim", 1) != 1 else ()
     each = np.empty(lead, dtype=object)

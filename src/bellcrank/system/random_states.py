@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats
+from bellcrank.arrays import Floats, leading
 from bellcrank.errors import AssemblyError
 from bellcrank.loops.closer import Target, project
 from bellcrank.loops.loop_paths import joints_of_loops
@@ -42,11 +42,14 @@ def random_state(plans: LoopPlans, rng: np.random.Generator, size: tuple[int, ..
         found = random_state(usual, rng, size, t)
         return found if plans.drawing is None else assemble(plans, *found, t=t)
     space, ranges = plans.configuration, _Ranges.of(plans)
+    if plans.tree.looped and plans.model.batched:
+        size = leading([np.empty((*shape, 0)) for shape in (
+            np.atleast_1d(np.asarray(size, dtype=int)), *(np.shape(value) for value in plans.model.values.values()))])
     q, u = space.random_state(rng, size)
     q = ranges.drawn(rng, q)
     if not plans.tree.looped or not q.size:
         return space.state(*with_laws(plans, q, u, t), t)
-    rows = _walked(plans, rng, q.reshape(-1, space.nq), ranges, t)
+    rows = _walked(plans.samples(q.shape[:-1]), rng, q.reshape(-1, space.nq), ranges, t)
     return assemble(plans, rows.reshape(q.shape), u, t=t)
 
 
@@ -100,11 +103,14 @@ class _Ranges(NamedTuple):
 def _walked(plans: LoopPlans, rng: np.random.Generator, drawn: Floats, ranges: _Ranges, t: float) -> Floats:
     """Closed positions (n, nq), from those that were drawn for joints outside of all loops."""
     space, loops = plans.configuration, joints_of_loops(plans.tree)
-    stride, q, start = np.zeros(space.nu), drawn.copy(), assemble(plans, t=t).q
+    begun = assemble(plans, t=t)
+    for failure in begun.failures:
+        raise AssemblyError(f"random_state: {failure.reason}; this is batch index {failure.index}", failure.joint)
+    stride, q, start = np.zeros(space.nu), drawn.copy(), np.broadcast_to(begun.q, drawn.shape)
     for record in space.records:
         i, j = space.starts[record.name]
         if record.name in loops:
-            q[:, i:i + record.joint.nq] = start[i:i + record.joint.nq]
+            q[:, i:i + record.joint.nq] = start[:, i:i + record.joint.nq]
             stride[j:j + record.joint.nu] = _STRIDE * space.usual[j:j + record.joint.nu]
     stride[plans.model.bound_mask()] = 0.0
     q = np.array(with_laws(plans, q, np.zeros((len(q), space.nu)), t)[0])
@@ -114,7 +120,7 @@ def _walked(plans: LoopPlans, rng: np.random.Generator, drawn: Floats, ranges: _
         if not len(some):
             return q
         way = rng.normal(size=(len(some), space.nu)) * stride
-        found, good = _stepped(plans, q[some], way, stride, ranges, t)
+        found, good = _stepped(plans.of_samples(some), q[some], way, stride, ranges, t)
         far = ranges.beyond(found).sum(axis=-1)
         better = good & (far <= outside[some])
         q[some[better]], outside[some[better]] = found[better], far[better]
