@@ -229,7 +229,7 @@ def test_axes_broadcast(system: bc.System) -> None:
         {"q": {"A": float(a)}, "guess": {"A": 0.2, **GUESS}} for _ in lengths for a in angles]) == 6
     heavy = system.with_parameters(mass=np.array([1.0, 2.0])).assemble(q={"A": 0.3}, guess=GUESS)
     assert heavy.shape == (2,) and np.array_equal(*heavy.q)
-    with pytest.raises(bc.StateError, match="do not fit"):
+    with pytest.raises(bc.StateError, match="does not fit the states"):
         system.with_parameters(rod=np.array([0.9, 1.0])).assemble(q={"A": angles})
     assert system.with_parameters(rod=np.zeros(0)).assemble(q={"A": 0.3}).q.shape == (0, 4)
     with pytest.raises(bc.ModelError, match="'rod' of 'linkage' is nan"):

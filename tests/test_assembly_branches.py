@@ -115,7 +115,7 @@ def test_one_of_a_batch_whose_branch_ends() -> None:
     with pytest.warns(AssemblyWarning, match=r"branch of the guess ends at C.angle = -1.29221 on the way to -1.2"):
         state = system.assemble(q={"C": np.array([-1.4, -1.2])}, guess=start)
     assert np.abs(state.q[0] - one[0]).max() < 1e-12 and np.isnan(state.q[1]).all() and np.isnan(state.u[1]).all()
-    assert [(f.index, f.joint) for f in state.failures] == [((1,), "B")]
+    assert [(f.index, f.joint) for f in state.failures] == [((1,), "A")]
 
 
 def test_what_a_batch_leaves_free_is_nearest_to_the_guess() -> None:

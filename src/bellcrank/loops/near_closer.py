@@ -82,9 +82,9 @@ class NearCloser:
         for rounds in _ROUNDS:  # those that take long go on by themselves
             search.run(rounds, times[some])
             q[some], good[some] = search.q, search.good
-            some, search = some[search.going], search.only(search.going)
-            if not len(some):
+            if not search.going.any():
                 break
+            some, search = some[search.going], search.only(search.going)
         return self.normalize(q), good
 
     def compared(self, guess: Floats, held: Mask, weights: Floats, t: npt.ArrayLike, turning: Mask

@@ -21,7 +21,8 @@ from bellcrank.arrays import Floats, half_turn
 from bellcrank.loops.closer import Closer, Extra, Target
 from bellcrank.loops.closing_ways import ClosingWays
 from bellcrank.loops.loop_paths import joints_of_loops
-from bellcrank.loops.tolerances import CLOSED, DENSE, RANK, ROUNDING, SAME, SHORT, TINY
+from bellcrank.loops.near_closer import NearCloser
+from bellcrank.loops.tolerances import CLOSED, DENSE, LONGEST, RANK, ROUNDING, SAME, SHORT, TINY
 from bellcrank.loops.turning_errors import turned_towards
 from bellcrank.loops.walking import DeadPointError, Walker
 from bellcrank.loops.walking_together import WalksTogether
@@ -320,12 +321,15 @@ class Nearest:
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
         """From a closed position to where everything held has its value, on its branch, and what that leaves free as
         near to the guess as it gets; or where the branch ended."""
-        quick, good = self.walked_together(q[None], guess[None], held.of_batch((1,)), np.zeros(1, dtype=np.int64))
-        if good[0] and not self.wanted:
-            return np.asarray(quick[0])
-        if good[0]:
-            found = self.settled(quick[0], guess, held.mask, held.extra)
-            return held.put(self._tight(found, held.mask, held.extra)[0])
+        places = list(held.places)
+        way = (held.values - q[places]) / self.assembler.loops.tree.coordinate_sizes[places]
+        if np.abs(way).max(initial=0.0) <= LONGEST:  # farther on, positions in which constraints depend on each other
+            quick, good = self.walked_together(q[None], guess[None], held, held.values[None], self.assembler.near)
+            if good[0] and not self.wanted:
+                return np.asarray(quick[0])
+            if good[0]:
+                found = self.settled(quick[0], guess, held.mask, held.extra)
+                return held.put(self._tight(found, held.mask, held.extra)[0])
         q = self._turned(q, held)
         walk = HeldWalker(self, q, held)
         try:
@@ -337,21 +341,20 @@ class Nearest:
         found, left = self._tight(found, held.mask, held.extra)
         return held.put(found) if left < CLOSED else End(1.0, walk.loosest(found, 1.0), found)
 
-    def walked_together(self, q: Floats, guess: Floats, held: Held, some: npt.NDArray[np.int64]) -> tuple[Floats, Mask]:
-        """The same for some samples of a batch, from closed positions and guesses (some, nq), which hold joints of the
-        tree, and which of them got there; the others, and all of large machines, are to be walked one by one."""
-        close, near = self.assembler, self.assembler.near
+    def walked_together(self, q: Floats, guess: Floats, held: Held, values: Floats, near: NearCloser | None
+                        ) -> tuple[Floats, Mask]:
+        """The same for closed positions and guesses (n, nq), of joints of the tree to values of their own, by compiled
+        steps, and which of them got there; the others, and all of large machines, are to be walked one by one."""
+        close, places = self.assembler, list(held.places)
         if near is None or held.extra:
             return q, np.zeros(len(q), dtype=bool)
-        near, places, values = near.only(some), list(held.places), held.values[some]
         walks = WalksTogether(near, q, held.mask, self.weights, places, values, self.t, close.loops.tree.speed_sizes)
         found, good = walks.ends()
         aim = close.normalize(guess)
         aim[:, places] = found[:, places] = values
         found, closed = near.nearest(aim, held.mask, self.weights, self.t, found, np.inf)
         found[:, places] = values
-        far = close.loops.step_length(np.where(held.mask, close.difference(q, found), 0.0)) > _FAR
-        return found, good & closed & ~far
+        return found, good & closed & (close.loops.step_length(walks.ways) <= _FAR)
 
     def _turned(self, q: Floats, held: Held) -> Floats:
         """q with angles that shall go many turns as many whole turns on."""

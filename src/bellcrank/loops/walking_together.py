@@ -47,7 +47,7 @@ class WalksTogether:
         n = len(self.start)
         ends = self.start.copy()
         ends[:, self.places] = self.values
-        self._ways = np.where(self.held, self.closer.difference(self.start, self.closer.normalize(ends)), 0.0)
+        self.ways = np.where(self.held, self.closer.difference(self.start, self.closer.normalize(ends)), 0.0)
         self._q, self._here = self.start.copy(), np.zeros(n)
         self._last_q, self._last_here = self.start.copy(), np.full(n, np.nan)
         self._stride, self._grow = np.full(n, np.inf), np.ones(n)
@@ -113,8 +113,11 @@ class WalksTogether:
 
     def _put(self, some: Ints, q: Floats, at: Floats) -> Floats:
         """q with what is held on its way."""
-        moved = self.closer.integrate(self.start[some], at[:, None] * self._ways[some])[:, self.places]
         q = q.copy()
+        if (at == 1.0).all():
+            q[:, self.places] = self.values[some]
+            return q
+        moved = self.closer.integrate(self.start[some], at[:, None] * self.ways[some])[:, self.places]
         q[:, self.places] = np.where((at == 1.0)[:, None], self.values[some], moved)
         return q
 
@@ -122,6 +125,8 @@ class WalksTogether:
         """Straight on by the last steps, prolonged or shortened."""
         q = self._q[some]
         back = here - self._last_here[some]
+        if not (back > 0.0).any():
+            return q
         part = np.where(back > 0.0, (there - here) / np.where(back > 0.0, back, 1.0), 0.0)  # none yet: not a number
         part = np.where(np.abs(part) < 1e3, part, 0.0)
         change = self.closer.difference(self._last_q[some], q)

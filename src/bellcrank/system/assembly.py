@@ -87,10 +87,15 @@ def _assembled(plans: LoopPlans, q: State | Values, u: Values, guess: State | Va
 def _assembled_here(plans: LoopPlans, q: State | Values, u: Values, guess: State | Values,
                     weights: Mapping[str, float] | None, t: float) -> State:
     """A closed state by this machine's own loops."""
-    lead = leading([np.empty((*axes, 0)) for axes in (
-        batch_axes(plans, q), batch_axes(plans, guess), batch_axes(plans, u, speeds=True),
-        *(np.shape(value) for value in plans.model.values.values()))])
-    if lead:
+    axes = [batch_axes(plans, q), batch_axes(plans, guess), batch_axes(plans, u, speeds=True),
+            plans.model.parameter_axes]
+    if any(axes):
+        given = leading([np.empty((*each, 0)) for each in axes[:-1]])
+        try:
+            lead = np.broadcast_shapes(given, axes[-1])
+        except ValueError:
+            raise StateError(f"assemble {plans.tree.name!r}: the batch of parameters does not fit the states {given}: "
+                             f"its axes are {axes[-1]}") from None
         return _assemble_many(plans, q, u, guess, weights, t, lead)
     start, held = begin(plans, q, guess, weights)
     scale = weighting(plans, weights, plans.configuration.usual)
@@ -228,9 +233,10 @@ def _together(batch: _Batch, start: Floats, held: Held, some: Ints) -> tuple[Flo
     closed, good = closed[which.ravel()], good[which.ravel()]
     found = closed.copy()
     if held.places:
-        going = np.flatnonzero(good)
-        found[going], good[going] = batch.near(plans).walked_together(closed[going], start[some[going]], held,
-                                                                     some[going])
+        going, quick = np.flatnonzero(good), plans.closer.near
+        own = some[going]
+        found[going], good[going] = batch.near(plans).walked_together(
+            closed[going], start[own], held, held.values[own], None if quick is None else quick.only(own))
     none = np.asarray(np.isnan(closed).any(axis=-1))
     return found, good, {int(some[i]): None if none[i] else closed[i] for i in np.flatnonzero(~good).tolist()}
 
@@ -400,7 +406,7 @@ def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
     nq, nu = plans.tree.nq, plans.tree.nu
     check_parameters(plans, "project")
     check_finite("project", "u", u, plans.configuration.speed_names)
-    lead = leading([q, u, *(np.empty((*np.shape(value), 0)) for value in plans.model.values.values())])
+    lead = leading([q, u, np.empty((*plans.model.parameter_axes, 0))])
     samples = plans.samples(lead)
     place, rates = (np.broadcast_to(a, (*lead, a.shape[-1])).reshape(-1, a.shape[-1]) for a in (q, u))
     assert samples.closer.near is not None

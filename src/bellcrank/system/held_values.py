@@ -43,8 +43,9 @@ def begin(plans: LoopPlans, q: State | Values, guess: State | Values, weights: M
         start = near(plans, "q", q, many=many)
         return start, Held(mask, (), np.zeros(0), locked_near_guess(plans, q, start), _wanted(plans, q, weights, start))
     start = near(plans, "guess", guess, many=many)
-    lead = leading([start, np.empty((*batch_axes(plans, q), 0))]) if many else ()
-    start = np.array(np.broadcast_to(start, (*lead, plans.tree.nq)))
+    if many:
+        lead = leading([start, np.empty((*batch_axes(plans, q), 0))])
+        start = np.array(np.broadcast_to(start, (*lead, plans.tree.nq)))
     target = start.copy()
     places: list[int] = []
     extra: list[Extra] = []
@@ -178,7 +179,7 @@ def weighting(plans: LoopPlans, weights: Mapping[str, float] | None, usual: Floa
 
 
 def _hold(plans: LoopPlans, key: str, value: Any, q: Floats, held: npt.NDArray[np.bool_], extra: list[Extra],
-          many: bool) -> list[int]:
+          many: bool = False) -> list[int]:
     """Put a value that is held into q, `held` or `extra`; the coordinates of q that are held."""
     numbers, joint, coordinate = _named(plans, key, value, "assemble", many)
     record = plans.model.mechanism.joint(joint)

@@ -88,6 +88,7 @@ class LoopPlans:
         self._driven: dict[tuple[int, ...], LoopPlan] = {}  # plans for drives at other speeds
         self._shown: dict[Any, tuple[int, ...]] = {}  # independent speeds asked for, by plan
         self.variants: dict[tuple[str, ...], LoopPlans] = {}  #: those of `force_terms`, by the forces that act
+        self.usual: dict[bool, LoopPlans | None] = {}  #: see `usual_plans`
 
     def __reduce__(self) -> Any:
         return _restored, (self.kernels, self._closed, self._wanted)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_unmasked, wrench_array
+from bellcrank.arrays import Floats, check_unmasked, leading, wrench_array
 from bellcrank.errors import ModelError
 from bellcrank.loops.tolerances import DRAWING
 from bellcrank.mechanism.carried_joints import uncarried
@@ -110,10 +110,15 @@ class Model:
         ground: here, in `center_of_mass`, `momentum` and `potential_energy`."""
         return float(self.tree.inertia[1:, 0].sum())
 
-    @property
+    @cached_property
     def batched(self) -> bool:
         """Whether some parameter has many values."""
         return any(np.ndim(v) for v in self.values.values())
+
+    @cached_property
+    def parameter_axes(self) -> tuple[int, ...]:
+        """The batch axes that arrays of parameters have in common."""
+        return leading([np.empty((*np.shape(v), 0)) for v in self.values.values()]) if self.batched else ()
 
     @cached_property
     def dense_loops(self) -> bool:

@@ -43,8 +43,8 @@ def random_state(plans: LoopPlans, rng: np.random.Generator, size: tuple[int, ..
         return found if plans.drawing is None else assemble(plans, *found, t=t)
     space, ranges = plans.configuration, _Ranges.of(plans)
     if plans.tree.looped and plans.model.batched:
-        size = leading([np.empty((*shape, 0)) for shape in (
-            np.atleast_1d(np.asarray(size, dtype=int)), *(np.shape(value) for value in plans.model.values.values()))])
+        size = leading([np.empty((*axes, 0)) for axes in (
+            np.atleast_1d(np.asarray(size, dtype=int)), plans.model.parameter_axes)])
     q, u = space.random_state(rng, size)
     q = ranges.drawn(rng, q)
     if not plans.tree.looped or not q.size:

@@ -31,6 +31,12 @@ def usual_plans(plans: LoopPlans, alike: bool = True) -> LoopPlans | None:
     though plans of its loops may be others, or has locked joints or open loops), or if bodies were taken out of it.
     Joints are locked there, too, and loops open: at joints that are cut as usual, or that are cut first if they are
     not. Cost: that of building a tree, once."""
+    if alike not in plans.usual:
+        plans.usual[alike] = _usual_plans(plans, alike)
+    return plans.usual[alike]
+
+
+def _usual_plans(plans: LoopPlans, alike: bool) -> LoopPlans | None:
     model = plans.model
     if not (model.options.chosen and model.tree.looped) or model.absent:
         return None
