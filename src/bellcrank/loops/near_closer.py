@@ -98,7 +98,7 @@ class NearCloser:
         sizes = [0.0, *(min(0.05 * 2.0 ** k, 2.5) for k in range(1, _COMPARED))]
         shakes = np.stack([size * rng.normal(size=nu) for size in sizes]) * self.sizes
         shakes = np.where(held | ~self.bound, 0.0, shakes)
-        q, closed = every._closed(self.integrate(np.repeat(guess, _COMPARED, axis=0), np.tile(shakes, (n, 1))), held,
+        q, closed = every.closed(self.integrate(np.repeat(guess, _COMPARED, axis=0), np.tile(shakes, (n, 1))), held,
                                  weights, t)
         change = self.difference(np.repeat(guess, _COMPARED, axis=0), q)
         turns = np.where(turning & ~held & closed[:, None], np.round(change / (2.0 * np.pi)), 0.0)
@@ -128,7 +128,7 @@ class NearCloser:
         """How coordinates differ, by their sizes, as far as mirror images are alike."""
         return list(((q - guess) / self.places).round(3).tolist())
 
-    def _closed(self, q: Floats, held: Mask, weights: Floats, t: npt.ArrayLike) -> tuple[Floats, Mask]:
+    def closed(self, q: Floats, held: Mask, weights: Floats, t: npt.ArrayLike) -> tuple[Floats, Mask]:
         """Positions (n, nq) closed by Newton's steps, and which of them are closed, axes included."""
         scale, still = np.where(held, 0.0, 1.0 / weights), np.zeros((1, self.nu))
         closed, going = np.zeros(len(q), dtype=bool), np.arange(len(q))

@@ -41,7 +41,7 @@ from bellcrank.system.held_values import (
     weighting,
 )
 from bellcrank.system.loop_errors import drawing_error, loop_rate_error
-from bellcrank.system.state import Failure, State
+from bellcrank.system.state import AssemblyFailure, State
 from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
             array.reshape(-1, array.shape[-1])[lost] = np.nan
     batch.tell()
     changed = np.isin(np.arange(len(position)), list(batch.changed)).reshape(lead)
-    failures = [Failure(_index(i, lead), batch.errors[i].joint, str(batch.errors[i])) for i in lost]
+    failures = [AssemblyFailure(_index(i, lead), batch.errors[i].joint, str(batch.errors[i])) for i in lost]
     return replace(plans.configuration.state(place, rates, t), branch_changed=changed, failures=tuple(failures))
 
 
@@ -288,7 +288,7 @@ class _Speeds:
 
     def only(self, some: Ints) -> _Speeds:
         """The same for some of the states."""
-        return replace(self, values=self.values[some], across=[a._replace(values=a.values[some]) for a in self.across])
+        return replace(self, values=self.values[some], across=[a.of_states(some) for a in self.across])
 
 
 def _asked_speeds(plans: LoopPlans, u: Values, lead: tuple[int, ...] = ()) -> _Speeds:
@@ -305,8 +305,7 @@ def _asked_speeds(plans: LoopPlans, u: Values, lead: tuple[int, ...] = ()) -> _S
     check_finite("assemble", "u", wanted, names)
     check_size("assemble", "u", wanted, names)
     values = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
-    every = [a._replace(values=np.broadcast_to(a.values, (len(values), len(a.which)))) for a in across]
-    return _Speeds(values, held, every, u is None)
+    return _Speeds(values, held, across, u is None)
 
 
 def _consistent(plans: LoopPlans, q: Floats, asked: _Speeds, scale: Floats, t: float
@@ -323,9 +322,9 @@ def _consistent(plans: LoopPlans, q: Floats, asked: _Speeds, scale: Floats, t: f
     speeds, left = project_speeds(plans.loops, q, wanted, target, t)
     errors = _contradictions(plans, q, speeds, wanted, np.atleast_1d(left), t)
     for i in np.setdiff1d(np.arange(len(q)), list(errors)).tolist() if asked.across else ():
-        own = [a._replace(values=a.values[i:i + 1]) for a in asked.across]
+        across = asked.only(np.array([i])).across
         try:
-            speeds[i] = with_closing_speeds(plans.sample(i), q[i:i + 1], speeds[i:i + 1], own, target, t)[0]
+            speeds[i] = with_closing_speeds(plans.sample(i), q[i], speeds[i], across, target, t)
         except AssemblyError as error:
             errors[i] = error
     return speeds, errors
@@ -414,7 +413,7 @@ def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
     if plans.model.batched and len(found):
         done = np.flatnonzero(good)
         good[done] = _usable(samples.of_samples(done), found[done], t)
-    some, failures = np.flatnonzero(~good), list[Failure]()
+    some, failures = np.flatnonzero(~good), list[AssemblyFailure]()
     if len(some):
         rest = assemble(samples.of_samples(some), q=place[some], u=rates[some], t=t)
         found, speeds = found.copy(), speeds.copy()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.arrays import Floats, by_name
 from bellcrank.errors import AssemblyError, StateError
@@ -29,6 +30,10 @@ class ClosingSpeeds(NamedTuple):
     joint: str
     which: list[int]
     values: Floats
+
+    def of_states(self, some: npt.NDArray[np.int64]) -> ClosingSpeeds:
+        """The same for some of the states."""
+        return ClosingSpeeds(self.joint, self.which, self.values[some])
 
 
 def closing_speeds(plans: LoopPlans, u: Mapping[str, Any], lead: tuple[int, ...]
@@ -55,25 +60,23 @@ def closing_speeds(plans: LoopPlans, u: Mapping[str, Any], lead: tuple[int, ...]
 
 def with_closing_speeds(plans: LoopPlans, q: Floats, u: Floats, asked: Sequence[ClosingSpeeds], target: Target,
                         t: float) -> Floats:
-    """Speeds (states, nu) nearest to u that keep the loops closed at q, what is held, and have what is asked for."""
+    """Speeds (nu,) nearest to u that keep the loops closed at q, what is held, and have what is asked for, (1, some)
+    each."""
     units, free, scale = np.eye(plans.tree.nu), target.free, target.weights[target.free]
     kinds = {joint: speed_sizes(plans.model.mechanism.joint(joint).joint, plans.tree.length) for joint, _, _ in asked}
     sizes = np.concatenate([plans.loops.row_sizes, *(kinds[joint][which] for joint, which, _ in asked)])
-    out = np.array(np.broadcast_to(u, (len(q), plans.tree.nu)))
-    for i, place in enumerate(q):
-        rows, lacks = [plans.loops.dense(plans.loops.linearized(place, t)[1])], []
-        for joint, which, values in asked:
-            still = loop_speeds(plans, place, np.zeros(plans.tree.nu), joint, t=t)
-            rows.append((loop_speeds(plans, place, units, joint, t=t) - still).T[which])
-            lacks.append(values[min(i, len(values) - 1)] - loop_speeds(plans, place, out[i], joint, t=t)[which])
-        matrix = np.vstack(rows)[:, free] / scale / sizes[:, None]
-        wanted = np.concatenate([np.zeros(len(rows[0])), *lacks]) / sizes
-        change = np.linalg.lstsq(matrix, wanted, rcond=_FLAT)[0]
-        lacking = np.abs(matrix @ change - wanted)
-        left = lacking.max(initial=0.0)
-        if left > DRIFTED * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-            raise AssemblyError(f"assemble {plans.tree.name!r}: joint {asked[0].joint!r} cannot have the speed that is "
-                                f"asked for: what else is held, or the position, allows no such motion (it lacks "
-                                f"{(lacking * sizes)[np.argmax(lacking)]:.3g})")
-        out[i, free] += change / scale
+    rows, lacks, out = [plans.loops.dense(plans.loops.linearized(q, t)[1])], [], u.copy()
+    for joint, which, values in asked:
+        still = loop_speeds(plans, q, np.zeros(plans.tree.nu), joint, t=t)
+        rows.append((loop_speeds(plans, q, units, joint, t=t) - still).T[which])
+        lacks.append(values[0] - loop_speeds(plans, q, u, joint, t=t)[which])
+    matrix = np.vstack(rows)[:, free] / scale / sizes[:, None]
+    wanted = np.concatenate([np.zeros(len(rows[0])), *lacks]) / sizes
+    change = np.linalg.lstsq(matrix, wanted, rcond=_FLAT)[0]
+    lacking = np.abs(matrix @ change - wanted)
+    if lacking.max(initial=0.0) > DRIFTED * (1.0 + float(np.abs(wanted).max(initial=0.0))):
+        raise AssemblyError(f"assemble {plans.tree.name!r}: joint {asked[0].joint!r} cannot have the speed that is "
+                            f"asked for: what else is held, or the position, allows no such motion (it lacks "
+                            f"{(lacking * sizes)[np.argmax(lacking)]:.3g})", asked[0].joint)
+    out[free] += change / scale
     return out

@@ -307,9 +307,8 @@ class LoopPlans:
         if not self.model.batched:
             return self
         values = {k: float(v[index]) for k, v in self.model.values.items() if np.ndim(v)}
-        made = LoopPlans(self.kernels.for_model(self.model.with_values(values)), self._wanted)
-        made._checked = _Checked() if self._all_kept else None
-        return made
+        return LoopPlans(self.kernels.for_model(self.model.with_values(values)), self._wanted, None,
+                         _Checked() if self._all_kept else None)
 
     @property
     def _values(self) -> list[npt.ArrayLike]:

@@ -17,14 +17,14 @@ from bellcrank.arrays import START, Floats, by_name
 from bellcrank.errors import StateError, hint
 from bellcrank.system.state_file import read_state, write_state
 
-__all__ = ["Failure", "State", "StateNames", "coordinates_of", "parts_of"]
+__all__ = ["AssemblyFailure", "State", "StateNames", "coordinates_of", "parts_of"]
 
 #: names that `repr` writes out
 _SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class AssemblyFailure:
     """Why a state of a batch is NaN: its index, the joint (or constraint) at which it fails, and the reason."""
 
     index: tuple[int, ...]
@@ -103,12 +103,12 @@ class State:
     #: cosines], of every state of a batch; see `bellcrank.analyze.drawing_errors`
     drawing_error: float | Floats
     #: the states of a batch that cannot be reached and are NaN: (index, joint, reason) of each
-    failures: tuple[Failure, ...]
+    failures: tuple[AssemblyFailure, ...]
 
     def __init__(self, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike = 0.0,
                  contacts: npt.ArrayLike | None = None, names: StateNames | None = None,
                  branch_changed: bool | npt.NDArray[np.bool_] = False, drawing_error: npt.ArrayLike = 0.0,
-                 failures: Sequence[Failure] = ()) -> None:
+                 failures: Sequence[AssemblyFailure] = ()) -> None:
         put = object.__setattr__
         put(self, "q", _kept(q))
         put(self, "u", _kept(u))
@@ -181,8 +181,9 @@ class State:
         try:
             time, error, changed = (one(x, 0) for x in (self.t, self.drawing_error, self.branch_changed))
             here = tuple(i % n for i, n in zip(index, lead, strict=True))
+            failures = [AssemblyFailure((), f.joint, f.reason) for f in self.failures if f.index == here]
             return State(one(self.q, 1), one(self.u, 1), float(time), one(self.contacts, 1), self.names, bool(changed),
-                         float(error), [Failure((), f.joint, f.reason) for f in self.failures if f.index == here])
+                         float(error), failures)
         except IndexError:
             raise StateError(f"state: the batch {lead} has no state {index}") from None
 
@@ -229,7 +230,7 @@ class State:
         names = StateNames(found["coordinates"], found["speeds"])
         return cls(found["q"], found["u"], found["t"], found["contacts"],
                    names if names.coordinates or names.speeds else None,
-                   failures=[Failure(*each) for each in found["failures"]])
+                   failures=[AssemblyFailure(*each) for each in found["failures"]])
 
     # -- as values ------------------------------------------------------------------------------
     def __iter__(self) -> Iterator[Floats]:
