@@ -305,6 +305,28 @@ def test_the_other_branch_is_told_of_each_state() -> None:
     assert sum(w.category is AssemblyWarning for w in told) == bool(lost)
 
 
+@pytest.mark.filterwarnings("ignore::bellcrank.errors.AssemblyWarning", "ignore::bellcrank.errors.DrawingWarning")
+@pytest.mark.parametrize("offsets", [[0.0, 4e-8, 1e-3], [4e-8, 0.0, 1e-3]])
+def test_drawings_that_contradict_themselves(offsets: list[float]) -> None:
+    """Bearings out of the plane of a parallelogram: within the tolerance, or beyond it, whatever the first one is."""
+    m = bc.Mechanism("rounded", gravity=(0.0, -9.81, 0.0))
+    out = m.parameter("out", 0.0)
+    for name in ("left", "right", "coupler"):
+        m.add_body(name, bc.Inertia(1.0, (0.0, 0.0, 0.0), np.eye(3) * 0.01))
+    m.add_joint("A", bc.Revolute("z"), m.ground, "left")
+    m.add_joint("B", bc.Revolute("z"), m.ground, "right", bc.Pose((1.0, 0.0, out)))
+    m.add_joint("C", bc.Revolute("z"), "left", "coupler", bc.Pose((0.0, 0.5, 0.0)))
+    m.add_joint("D", bc.Revolute("z"), "right", "coupler", bc.Pose((0.0, 0.5, 0.0)), bc.Pose((1.0, 0.0, 0.0)))
+    system = bc.compile(m)
+    state = system.with_parameters(out=np.array(offsets)).assemble(q={"A": 0.4})
+    assert [f.index for f in state.failures] == [(2,)] and "contradict" in state.failures[0].reason
+    for i, offset in enumerate(offsets[:2]):
+        one = system.with_parameters(out=offset).assemble(q={"A": 0.4})
+        assert np.abs(one.q - state.q[i]).max() < 1e-12 and state.drawing_error[i] == one.drawing_error
+    with pytest.raises(bc.AssemblyError, match="contradict"):
+        system.with_parameters(out=1e-3).assemble(q={"A": 0.4})
+
+
 def test_mechanisms_without_loops() -> None:
     m = bc.Mechanism("arm")
     m.add_body("upper", bc.Inertia(1.0, (0.2, 0.0, 0.0), np.eye(3) * 0.01))

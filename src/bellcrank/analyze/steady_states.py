@@ -21,7 +21,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.mechanism.forces.cylinder import PressureRate
-from bellcrank.system.assembly import initial_speeds
+from bellcrank.system.assembly_speeds import initial_speeds
 from bellcrank.system.state import State
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.tolerances import ROUNDING
-from bellcrank.system.assembly import initial_speeds
+from bellcrank.system.assembly_speeds import initial_speeds
 from bellcrank.system.loop_errors import open_shares
 from bellcrank.system.state import State
 

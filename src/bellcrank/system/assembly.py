@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, absent, check_finite, check_unmasked, flat, half_turn, leading, one_time
+from bellcrank.arrays import START, Floats, absent, check_finite, flat, half_turn, leading, one_time
 from bellcrank.errors import (
     AssemblyError,
     AssemblyWarning,
@@ -21,34 +21,21 @@ from bellcrank.errors import (
     StateError,
     outside,
 )
-from bellcrank.loops.closer import Target
-from bellcrank.loops.closer import project as project_speeds
 from bellcrank.loops.drawing_tolerance import off
 from bellcrank.loops.nearest import End, Held, Nearest
-from bellcrank.loops.tolerances import DRIFTED, SAME
+from bellcrank.loops.tolerances import SAME
 from bellcrank.mechanism.checks import HUGE
-from bellcrank.system.closing_speeds import ClosingSpeeds, closing_speeds, with_closing_speeds
+from bellcrank.system.assembly_speeds import asked_speeds, consistent_speeds
 from bellcrank.system.force_elements import with_values
-from bellcrank.system.held_values import (
-    Values,
-    batch_axes,
-    begin,
-    check_size,
-    names_closing,
-    near,
-    one_state,
-    speeds_near,
-    weighting,
-)
-from bellcrank.system.loop_errors import drawing_error, loop_rate_error
+from bellcrank.system.held_values import Values, batch_axes, begin, names_closing, near, speeds_near, weighting
+from bellcrank.system.loop_errors import drawing_error
 from bellcrank.system.state import AssemblyFailure, State
 from bellcrank.system.usual_cut import usual_plans
 
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["assemble", "check_parameters", "initial_speeds", "on_branch", "project", "same_position", "with_laws",
-           "without_turns"]
+__all__ = ["assemble", "check_parameters", "on_branch", "project", "same_position", "with_laws", "without_turns"]
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -71,7 +58,7 @@ def _noted(plans: LoopPlans, made: State) -> State:
     """A state with the error of the drawing there."""
     if not plans.tree.looped or plans.drawing is None:
         return made
-    error = drawing_error(plans, made.q, made.t)
+    error = np.maximum(drawing_error(plans, made.q, made.t), made.drawing_error)
     return replace(made, drawing_error=error if error.ndim else float(error))
 
 
@@ -101,7 +88,7 @@ def _assembled_here(plans: LoopPlans, q: State | Values, u: Values, guess: State
     scale = weighting(plans, weights, plans.configuration.usual)
     position, end = on_branch(plans, start, held, scale, t, "assemble")
     plans.remember(position, t)
-    speeds, errors = _consistent(plans, position[None], _asked_speeds(plans, u), scale, t)
+    speeds, errors = consistent_speeds(plans, position[None], asked_speeds(plans, u), scale, t)
     for error in errors.values():
         raise error
     made = plans.configuration.state(*with_laws(plans, position, speeds[0], t), t)
@@ -132,6 +119,7 @@ class _Batch:
     errors: dict[int, AssemblyError] = field(default_factory=dict)  #: why states cannot be reached
     changed: dict[int, str] = field(default_factory=dict)  #: where the branches of others ended
     known: int = 0  #: how many could not be reached before
+    drawn: dict[int, float] = field(default_factory=dict)  #: errors of drawings of samples that differ from the first
 
     def near(self, plans: LoopPlans) -> Nearest:
         """Closes the loops of samples, or of one."""
@@ -173,14 +161,14 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
     that cannot be reached are NaN."""
     check_parameters(plans, "assemble")
     start, held = begin(plans, q, guess, weights, many=True)
-    asked = _asked_speeds(plans, u, lead)
+    asked = asked_speeds(plans, u, lead)
     batch = _Batch(plans.samples(lead), lead, weighting(plans, weights, plans.configuration.usual), t)
     batch.leave_out(q, guess)
     position = _positions(batch, np.broadcast_to(start, (*lead, plans.tree.nq)).reshape(-1, plans.tree.nq),
                           held.of_batch(lead))
     some = np.setdiff1d(np.arange(len(position)), list(batch.errors))
-    rates = np.zeros((len(position), plans.tree.nu))
-    rates[some], errors = _consistent(batch.plans.of_samples(some), position[some], asked.only(some), batch.scale, t)
+    own, rates = batch.plans.of_samples(some), np.zeros((len(position), plans.tree.nu))
+    rates[some], errors = consistent_speeds(own, position[some], asked.only(some), batch.scale, t)
     batch.errors |= {int(some[i]): error for i, error in errors.items()}
     lost = sorted(batch.errors)
     position[lost] = plans.configuration.neutral()  # laws are defined there
@@ -191,8 +179,10 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
             array.reshape(-1, array.shape[-1])[lost] = np.nan
     batch.tell()
     changed = np.isin(np.arange(len(position)), list(batch.changed)).reshape(lead)
+    drawn = np.array([batch.drawn.get(i, 0.0) for i in range(len(position))]).reshape(lead) if batch.drawn else 0.0
     failures = [AssemblyFailure(_index(i, lead), batch.errors[i].joint, str(batch.errors[i])) for i in lost]
-    return replace(plans.configuration.state(place, rates, t), branch_changed=changed, failures=tuple(failures))
+    return replace(plans.configuration.state(place, rates, t), branch_changed=changed, drawing_error=drawn,
+                   failures=tuple(failures))
 
 
 def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:
@@ -220,6 +210,8 @@ def _positions(batch: _Batch, start: Floats, held: Held) -> Floats:
             continue
         if end is not None:
             batch.changed[i] = said
+        if own is not plans and own.drawing is not None:
+            batch.drawn[i] = float(drawing_error(own, found[i], batch.t))
     return found
 
 
@@ -273,91 +265,6 @@ def _usable(plans: LoopPlans, q: Floats, t: float) -> Mask:
         gap = np.abs(plans.drawn.shares(plans.drawn.error(q, t))).max(axis=-1, initial=0.0)
         return np.asarray(good & (gap <= plans.model.options.drawing_tolerance))
     return good
-
-
-# -- speeds ------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Speeds:
-    """Speeds (states, nu) that are asked for: those marked are held, others are to be near; and those of joints that
-    close loops."""
-
-    values: Floats
-    held: Mask | None  #: None if all are to be near
-    across: Sequence[ClosingSpeeds] = ()
-    still: bool = False  #: whether nobody asks for any
-
-    def only(self, some: Ints) -> _Speeds:
-        """The same for some of the states."""
-        return replace(self, values=self.values[some], across=[a.of_states(some) for a in self.across])
-
-
-def _asked_speeds(plans: LoopPlans, u: Values, lead: tuple[int, ...] = ()) -> _Speeds:
-    """Speeds as they are given, checked."""
-    nu, names, wanted = plans.tree.nu, plans.configuration.speed_names, initial_speeds(plans)
-    across, held = list[ClosingSpeeds](), None
-    if isinstance(u, Mapping):
-        across, rest = closing_speeds(plans, u, lead)
-        held = plans.model.bound_mask()
-        wanted = _held_speeds(plans, rest, held, lead)
-    elif u is not None:
-        wanted = flat("u", u, nu, "one for every speed")
-        wanted = wanted if lead else one_state("assemble", "u", wanted)
-    check_finite("assemble", "u", wanted, names)
-    check_size("assemble", "u", wanted, names)
-    values = np.broadcast_to(wanted, (*lead, nu)).reshape(-1, nu).copy()
-    return _Speeds(values, held, across, u is None)
-
-
-def _consistent(plans: LoopPlans, q: Floats, asked: _Speeds, scale: Floats, t: float
-                ) -> tuple[Floats, dict[int, AssemblyError]]:
-    """Speeds (states, nu) that keep the loops closed at q (states, nq), with those held that are given by name; and
-    why states have none."""
-    wanted, held = asked.values, asked.held
-    if not len(q) or not plans.tree.looped or (asked.still and not plans.tree.rheonomic) or \
-            not (wanted.any() or plans.tree.rheonomic or asked.across):
-        return wanted, {}
-    if held is None:
-        return _nearest_speeds(plans, q, wanted, scale, t)
-    target = Target(held, scale)
-    speeds, left = project_speeds(plans.loops, q, wanted, target, t)
-    errors = _contradictions(plans, q, speeds, wanted, np.atleast_1d(left), t)
-    for i in np.setdiff1d(np.arange(len(q)), list(errors)).tolist() if asked.across else ():
-        across = asked.only(np.array([i])).across
-        try:
-            speeds[i] = with_closing_speeds(plans.sample(i), q[i], speeds[i], across, target, t)
-        except AssemblyError as error:
-            errors[i] = error
-    return speeds, errors
-
-
-def _nearest_speeds(plans: LoopPlans, q: Floats, u: Floats, scale: Floats, t: float
-                    ) -> tuple[Floats, dict[int, AssemblyError]]:
-    """The speeds nearest to u (n, nu) that keep the loops closed at q (n, nq), and why there are none."""
-    quick, good, out = plans.closer.near, np.zeros(len(q), dtype=bool), u.copy()
-    if quick is not None and (scale == 1.0).all():
-        _, out, good = quick.consistent(q, u, t)
-    some = np.flatnonzero(~good)
-    if not len(some):
-        return out, {}
-    out, own = out.copy(), plans.of_samples(some)
-    out[some], left = project_speeds(own.loops, q[some], u[some], Target(plans.model.bound_mask(), scale), t)
-    errors = _contradictions(own, q[some], out[some], u[some], np.atleast_1d(left), t)
-    return out, {int(some[i]): error for i, error in errors.items()}
-
-
-def _contradictions(plans: LoopPlans, q: Floats, speeds: Floats, wanted: Floats, left: Floats, t: float
-                    ) -> dict[int, AssemblyError]:
-    """Errors for states whose speeds (n, nu) open the loops: what is held contradicts itself."""
-    size = 1.0 + np.abs(wanted / plans.tree.speed_sizes).max(axis=-1, initial=0.0)
-    errors, loops = {}, plans.loops
-    for state in np.flatnonzero(left > DRIFTED * size).tolist():
-        rate = np.abs(loop_rate_error(plans.sample(state), q[state], speeds[state], t=t))
-        worst = int(np.argmax(loops.shares(rate)))
-        errors[state] = AssemblyError(
-            f"assemble {plans.tree.name!r}: the speeds held contradict each other; the constraint "
-            f"{loops.row_names[worst]} changes at {rate[worst]:.3g}. Hold fewer of them, or take the nearest that "
-            "agree: project()", loops.row_names[worst].partition(": ")[0])
-    return errors
 
 
 def _projected(plans: LoopPlans, q: Floats, u: Floats) -> State | None:
@@ -568,37 +475,6 @@ def _as_large(plans: LoopPlans, arrays: Sequence[Floats], values: Sequence[npt.A
     except ValueError:
         raise StateError(f"{plans.tree.name!r}: the batch of parameters does not fit the states {lead}") from None
     return [a if wider == lead else np.broadcast_to(a, (*wider, a.shape[-1])).copy() for a in arrays]
-
-
-def _held_speeds(plans: LoopPlans, u: Mapping[str, Any], held: npt.NDArray[np.bool_], lead: tuple[int, ...]) -> Floats:
-    """Speeds (*lead, nu) given by name, marked in `held`; zero where nothing is said."""
-    wanted = np.broadcast_to(initial_speeds(plans), (*lead, plans.tree.nu)).copy()
-    for key, value in u.items():
-        entries = plans.configuration.speed_entries(key)
-        joint = plans.model.mechanism.joint(plans.configuration.split(key)[0])
-        if held[entries].any() and joint.prescribed is not None:
-            raise StateError(f"assemble: joint {key!r} follows a prescribed motion; give the time t instead")
-        check_unmasked(f"u of {key!r}", value)
-        try:
-            array = np.asarray(value, dtype=float)
-            single = len(entries) == 1 and array.ndim and array.shape[-1] != 1 and getattr(value, "ndim", 0)
-            wanted[..., entries] = array[..., None] if single else array
-        except (TypeError, ValueError):
-            raise StateError(f"assemble: {value!r} for the speeds of {key!r} is not {len(entries)} numbers") from None
-        held[entries] = True
-    return wanted
-
-
-def initial_speeds(plans: LoopPlans) -> Floats:
-    """Zero, but for states of elements, which begin at their initial values: (..., nu), with the axes of parameters."""
-    model = plans.model
-    states = model.mechanism.states
-    if not states:
-        return np.zeros(plans.tree.nu)
-    values = model.values_of([state.initial for state in states])
-    out = np.zeros((*values.shape[:-1], plans.tree.nu))
-    out[..., [model.configuration.starts[state.name][1] for state in states]] = values
-    return out
 
 
 def same_position(plans: LoopPlans, a: Floats, b: Floats) -> bool:
