@@ -203,6 +203,15 @@ def test_functions_of_batches_with_states_out_of_reach(system: bc.System, partly
     assert np.allclose(found[good], alone, rtol=1e-12, atol=1e-12)
 
 
+def test_motions_that_open_loops_are_refused_beside_states_out_of_reach(system: bc.System, partly: bc.State) -> None:
+    many = system.with_parameters(rod=LENGTHS)
+    udot = np.nan_to_num(many.forward_dynamics(partly))
+    udot[3, 1] += 5.0
+    for backend in (many, bc.compile(linkage(), backend="numpy").with_parameters(rod=LENGTHS)):
+        with pytest.raises(bc.StateError, match="open the loop"):
+            backend.inverse_dynamics(partly, udot)
+
+
 def test_runs_refuse_states_out_of_reach(system: bc.System, partly: bc.State) -> None:
     with pytest.raises(bc.StateError, match=r"2 of 5 states have no coordinates.*batch index \(2,\).*do not close"):
         system.with_parameters(rod=LENGTHS).simulate(partly, 0.1)
