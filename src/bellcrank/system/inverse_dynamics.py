@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces, by_name, check_time, flat
+from bellcrank.arrays import START, Floats, Forces, absent, by_name, check_time, flat
 from bellcrank.errors import AssemblyError, ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.closer import factors, sparse_least, times
 from bellcrank.loops.null_space import null_space
@@ -143,6 +143,7 @@ def _careful_inverse(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot:
     else:
         _dense_drives(plans, q, t, needed, list(drives), scale, free, out)
     _enforce(plans, q, u, udot, needed, out, wrenches, t)
+    out[np.broadcast_to(absent(q), out.shape[:-1])] = np.nan
     return out
 
 
@@ -186,7 +187,8 @@ def _looped_drives(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Fo
         out = run_whole(plans, "enforced_forces", given, wrenches, t, partial(_careful_drives, plans))
     for name, amount in own.items():
         out[..., plans.configuration.speed_entries(name)] = amount
-    return out
+    lost = absent(q)
+    return np.where(lost[..., None], np.nan, out) if lost.any() else out
 
 
 def _careful_drives(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike

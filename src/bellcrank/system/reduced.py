@@ -129,7 +129,8 @@ def _motions(plans: LoopPlans, q: Floats, u: Floats, entries: tuple[int, ...], t
         turned = motions[..., list(entries), :]
         sizes = plans.tree.speed_sizes
         shares = turned * sizes[list(own)] / sizes[list(entries)][:, None]
-        if len(own) != len(entries) or (np.linalg.cond(shares) > _FAST).any():
+        there = ~np.isnan(shares).any(axis=(-1, -2), keepdims=True)  # not of states that are absent
+        if len(own) != len(entries) or (np.linalg.cond(np.where(there, shares, np.eye(len(own)))) > _FAST).any():
             raise _dead_point(plans, entries)
         motions = motions @ np.linalg.inv(turned)
         motions[..., list(entries), :] = np.eye(len(entries))
