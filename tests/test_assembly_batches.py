@@ -164,6 +164,29 @@ def test_states_out_of_reach_are_nan_with_the_reason(system: bc.System, partly: 
     assert one.value.joint == pickle.loads(pickle.dumps(one.value)).joint == "D"
 
 
+def test_the_first_of_a_batch_out_of_reach(system: bc.System) -> None:
+    """Plans for the loops come from the default values then, or from a state."""
+    lengths = np.array([5.0, 0.9, 1.1])
+    many = system.with_parameters(rod=lengths)
+    with pytest.warns(AssemblyWarning, match="1 of 3"):
+        state = many.assemble(q={"A": 0.3}, u={"A": 1.0}, guess=GUESS)
+    for call in FUNCTIONS.values():
+        found = np.asarray(call(many, state))
+        alone = np.asarray(call(system.with_parameters(rod=lengths[1:]), system.state(state.q[1:], state.u[1:])))
+        assert np.isnan(found[0]).all() and np.allclose(found[1:], alone, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.filterwarnings("ignore::bellcrank.errors.AssemblyWarning")
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_sample_that_is_no_machine(first: int) -> None:
+    """Two hardpoints meet: there is no axis."""
+    system = bc.compile(mcpherson())
+    ends = np.array([0.0, 0.2]) if first == 0 else np.array([0.2, 0.0])
+    many = system.with_parameters(front_x=ends, front_y=0.0, front_z=0.0, rear_x=0.0, rear_y=0.0, rear_z=0.0)
+    state = many.assemble(q={"rack": 0.0})
+    assert [f.index for f in state.failures] == [(first,)] and np.isfinite(state.q[1 - first]).all()
+
+
 def test_none_of_a_batch_in_reach(system: bc.System) -> None:
     with pytest.warns(AssemblyWarning, match="2 of 2 states"):
         state = system.with_parameters(rod=np.array([5.0, 6.0])).assemble()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -170,19 +171,15 @@ def _assemble_many(plans: LoopPlans, q: State | Values, u: Values, guess: State 
     own, rates = batch.plans.of_samples(some), np.zeros((len(position), plans.tree.nu))
     rates[some], errors = consistent_speeds(own, position[some], asked.only(some), batch.scale, t)
     batch.errors |= {int(some[i]): error for i, error in errors.items()}
+    position[some], rates[some] = with_laws(own, position[some], rates[some], t)
     lost = sorted(batch.errors)
-    position[lost] = plans.configuration.neutral()  # laws are defined there
-    place, rates = with_laws(plans, position.reshape(*lead, plans.tree.nq), rates.reshape(*lead, plans.tree.nu), t)
-    if lost:
-        place, rates = np.array(place), np.array(rates)
-        for array in (place, rates):
-            array.reshape(-1, array.shape[-1])[lost] = np.nan
+    position[lost] = rates[lost] = np.nan
     batch.tell()
     changed = np.isin(np.arange(len(position)), list(batch.changed)).reshape(lead)
     drawn = np.array([batch.drawn.get(i, 0.0) for i in range(len(position))]).reshape(lead) if batch.drawn else 0.0
     failures = [AssemblyFailure(_index(i, lead), batch.errors[i].joint, str(batch.errors[i])) for i in lost]
-    return replace(plans.configuration.state(place, rates, t), branch_changed=changed, drawing_error=drawn,
-                   failures=tuple(failures))
+    made = plans.configuration.state(position.reshape(*lead, plans.tree.nq), rates.reshape(*lead, plans.tree.nu), t)
+    return replace(made, branch_changed=changed, drawing_error=drawn, failures=tuple(failures))
 
 
 def _index(state: int, lead: tuple[int, ...]) -> tuple[int, ...]:
@@ -205,8 +202,8 @@ def _positions(batch: _Batch, start: Floats, held: Held) -> Floats:
         try:
             closed = first[i] if i in first else _nearest_closed(own, near, start[i])
             found[i], end, said = _from_closed(own, near, closed, start[i], mine, "assemble")
-        except AssemblyError as error:
-            batch.errors[i] = error
+        except BellcrankError as error:  # a sample may be no machine at all, its axis zero
+            batch.errors[i] = error if isinstance(error, AssemblyError) else AssemblyError(str(error))
             continue
         if end is not None:
             batch.changed[i] = said
@@ -247,8 +244,9 @@ def _nearest_together(batch: _Batch, start: Floats, some: Ints) -> tuple[Floats,
         done = np.flatnonzero(good)
         good[done] = _usable(plans.of_samples(some[done]), found[done], batch.t)
     for i in np.flatnonzero(~good).tolist():
-        own = plans.sample(int(some[i]))
-        one = _nearest_closed(own, batch.near(own), start[i], near is None or len(start) == 1)
+        own, one = plans.sample(int(some[i])), None
+        with suppress(BellcrankError):  # whoever tries again says what is wrong
+            one = _nearest_closed(own, batch.near(own), start[i], near is None or len(start) == 1)
         found[i], good[i] = (np.nan, False) if one is None else (one, True)
     return found, good
 
@@ -326,13 +324,9 @@ def _project_many(plans: LoopPlans, q: Floats, u: Floats, t: float) -> State:
         found, speeds = found.copy(), speeds.copy()
         found[some], speeds[some] = rest.q, rest.u
         failures = [replace(f, index=_index(int(some[f.index[0]]), lead)) for f in rest.failures]
-    lost = np.isnan(found).all(axis=-1)
-    found[lost] = plans.configuration.neutral()
-    speeds[lost] = 0.0
-    found, speeds = with_laws(plans, found.reshape(*lead, nq), speeds.reshape(*lead, nu), t)
-    if failures:
-        found, speeds = (np.where(lost.reshape(*lead, 1), np.nan, array) for array in (found, speeds))
-    made = plans.configuration.state(found, speeds, t)
+    done = np.flatnonzero(~np.isnan(found).all(axis=-1))
+    found[done], speeds[done] = with_laws(samples.of_samples(done), found[done], speeds[done], t)
+    made = plans.configuration.state(found.reshape(*lead, nq), speeds.reshape(*lead, nu), t)
     return _noted(plans, replace(made, branch_changed=np.zeros(lead, dtype=bool),
                                  failures=tuple(failures)))
 

@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, flat
-from bellcrank.errors import AssemblyError, BellcrankWarning, DrawingWarning, ModelError, SingularError, outside
+from bellcrank.arrays import Floats, flat, leading
+from bellcrank.errors import (
+    AssemblyError,
+    BellcrankError,
+    BellcrankWarning,
+    DrawingWarning,
+    ModelError,
+    SingularError,
+    outside,
+)
 from bellcrank.formulations import method_module
 from bellcrank.loops.closer import Closer, Target, project
 from bellcrank.loops.constraint_kinematics import LoopKinematics
@@ -284,10 +292,23 @@ class LoopPlans:
 
     @cached_property
     def plain(self) -> LoopPlans:
-        """The same machine with the first value of every batch of parameters: plans are made for that."""
-        values = {k: float(np.ravel(np.asarray(v, dtype=float))[0]) if np.size(v) else self.tree.parameters[k]
-                  for k, v in self.model.values.items()}
-        return LoopPlans(self.kernels.for_model(self.model.with_values(values)))
+        """The same machine with the first value of every batch of parameters, or, if that does not close, with their
+        default values: plans are made for that."""
+        default = {k: self.tree.parameters[k] if np.ndim(v) else v for k, v in self.model.values.items()}
+        first = {k: float(np.ravel(v)[0]) if np.size(v) else default[k] for k, v in self.model.values.items()}
+        made = LoopPlans(self.kernels.for_model(self.model.with_values(first)))
+        if not self.tree.looped or made._closes:
+            return made
+        other = LoopPlans(self.kernels.for_model(self.model.with_values(default)))
+        return other if other._closes else made
+
+    @property
+    def _closes(self) -> bool:
+        """Whether the loops close near the neutral position, as far as that is known."""
+        try:
+            return not isinstance(self._known.place, AssemblyError)
+        except BellcrankError:
+            return False
 
     def samples(self, lead: tuple[int, ...]) -> LoopPlans:
         """The machine with a batch of parameters along one axis: that of all samples of these batch axes."""
@@ -335,9 +356,11 @@ class LoopPlans:
         if isinstance(self._found, Reference):
             return self._found.plan
         nq = self.tree.nq
-        place = flat("q", q, nq, "the coordinates").reshape(-1, nq)
-        place = place[:1] if not len(place) or np.isfinite(place[0]).all() else \
-            place[int(np.argmax(np.isfinite(place).all(axis=-1))):][:1]
+        place = flat("q", q, nq, "the coordinates")
+        lead = leading([place, np.empty((*self.model.parameter_axes, 0))])
+        place = np.broadcast_to(place, (*lead, nq)).reshape(-1, nq)
+        index = int(np.argmax(np.isfinite(place).all(axis=-1))) if len(place) else 0
+        place = place[index:index + 1]
         if not len(place) or not np.isfinite(place).all():
             try:
                 return self.reference().plan
@@ -345,7 +368,13 @@ class LoopPlans:
                 if len(place):
                     raise
                 return self._make_plan(self.loops, self._start, 0.0)  # nothing is computed with it
-        return self.reference_near(place[0], float(np.ravel(np.asarray(t, dtype=float))[0])).plan
+        when = float(np.ravel(np.asarray(t, dtype=float))[0])
+        try:
+            return self.reference_near(place[0], when).plan
+        except AssemblyError:
+            if not self.model.batched:
+                raise
+        return self.samples(lead).sample(index).reference_near(place[0], when).plan
 
     def at(self, q: Floats, t: float, wishes: bool = True) -> LoopPlan:
         """A plan for one position; raises if the machine is singular there. Without `wishes` the speeds asked to be
