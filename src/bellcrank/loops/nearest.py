@@ -321,10 +321,12 @@ class Nearest:
     def walked(self, q: Floats, guess: Floats, held: Held) -> Floats | End:
         """From a closed position to where everything held has its value, on its branch, and what that leaves free as
         near to the guess as it gets; or where the branch ended."""
-        places = list(held.places)
+        places, near = list(held.places), self.assembler.near
         way = (held.values - q[places]) / self.assembler.loops.tree.coordinate_sizes[places]
-        if np.abs(way).max(initial=0.0) <= LONGEST:  # farther on, positions in which constraints depend on each other
-            quick, good = self.walked_together(q[None], guess[None], held, held.values[None], self.assembler.near)
+        if near is not None and not held.extra and np.abs(way).max(initial=0.0) <= LONGEST:  # not to singular positions
+            there = NearWalker(self, q, held).whole(q)  # most often
+            quick, good = self.walked_together(q[None], guess[None], held, held.values[None], near) if there is None \
+                else self._settled_near(there[None], guess[None], held, held.values[None], near)
             if good[0] and not self.wanted:
                 return np.asarray(quick[0])
             if good[0]:
@@ -350,11 +352,18 @@ class Nearest:
             return q, np.zeros(len(q), dtype=bool)
         walks = WalksTogether(near, q, held.mask, self.weights, places, values, self.t, close.loops.tree.speed_sizes)
         found, good = walks.ends()
-        aim = close.normalize(guess)
-        aim[:, places] = found[:, places] = values
-        found, closed = near.nearest(aim, held.mask, self.weights, self.t, found, np.inf)
-        found[:, places] = values
+        found, closed = self._settled_near(found, guess, held, values, near)
         return found, good & closed & (close.loops.step_length(walks.ways) <= _FAR)
+
+    def _settled_near(self, q: Floats, guess: Floats, held: Held, values: Floats, near: NearCloser
+                      ) -> tuple[Floats, Mask]:
+        """Closed positions (n, nq) with what is held at its values, and what that leaves free as near to the guesses as
+        it gets; and which of them were found."""
+        places, aim = list(held.places), self.assembler.normalize(guess)
+        aim[:, places] = q[:, places] = values
+        found, closed = near.nearest(aim, held.mask, self.weights, self.t, q, np.inf)
+        found[:, places] = values
+        return found, closed
 
     def _turned(self, q: Floats, held: Held) -> Floats:
         """q with angles that shall go many turns as many whole turns on."""
@@ -457,3 +466,17 @@ class HeldWalker(Walker):
                 found.append((near.distance(q, place, self.held.mask), place))
         found.sort(key=lambda pair: pair[0])
         return (found[0][1], there) if found else None
+
+
+class NearWalker(HeldWalker):
+    """The same by compiled steps, all the way at once."""
+
+    def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
+        near = self.near.assembler.near
+        assert near is not None
+        size, step = near.newton(q[None], self.held.mask, self.near.weights, self.near.t)
+        return float(size[0]), step[0]
+
+    def whole(self, q: Floats) -> Floats | None:
+        """The position at the end, None if it takes more than one step."""
+        return self._step(q, 0.0, 1.0)
