@@ -297,13 +297,13 @@ class LoopPlans:
         default = {k: self.tree.parameters[k] if np.ndim(v) else v for k, v in self.model.values.items()}
         first = {k: float(np.ravel(v)[0]) if np.size(v) else default[k] for k, v in self.model.values.items()}
         made = LoopPlans(self.kernels.for_model(self.model.with_values(first)))
-        if not self.tree.looped or made._closes:
+        if not self.tree.looped or made.closes:
             return made
         other = LoopPlans(self.kernels.for_model(self.model.with_values(default)))
-        return other if other._closes else made
+        return other if other.closes else made
 
     @property
-    def _closes(self) -> bool:
+    def closes(self) -> bool:
         """Whether the loops close near the neutral position, as far as that is known."""
         try:
             return not isinstance(self._known.place, AssemblyError)
