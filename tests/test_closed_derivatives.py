@@ -72,3 +72,87 @@ def test_outputs_of_batches_have_names() -> None:
     for k, length in enumerate((1.0, 1.05)):
         one = system.with_parameters(length=length).derivatives("outputs", state.q[k], state.u[k], by="parameters")
         close(d["parameters"][k], one["parameters"], 1e-13)
+
+
+# -- directions that are chosen ---------------------------------------------------------------------------------------
+def near(system: bc.System, state: bc.State, joint: str, **steps: float) -> bc.State:
+    """The state with one joint moved or sped, by steps of "q" and "u"; the machine has other parameters, perhaps."""
+    v = system.speed_names.index(f"{joint}.angle")
+    return system.assemble(q={joint: state.q[v] + steps.get("q", 0.0)}, u={joint: state.u[v] + steps.get("u", 0.0)},
+                           guess=state)
+
+
+@pytest.mark.parametrize(("how", "joint"), [*zip(CUTS, "BBAA", strict=True)], ids=str)
+def test_what_is_held_is_chosen_by_a_call(how: dict[str, Any], joint: str) -> None:
+    """First derivatives against differences of values, second ones against differences of first ones."""
+    system = bc.compile(watched(True), backend="numpy", **how)
+    state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
+
+    def moved(x: str, step: float) -> tuple[bc.System, bc.State]:
+        machine = system.with_parameters(length=1.0 + step) if x == "length" else system
+        return machine, near(machine, state, joint, **({} if x == "length" else {x: step}))
+
+    by = ("q", "u", "length")
+    d = system.derivatives("outputs", state, by=by, independent=[joint])
+    assert d.columns["q"] == d.columns["u"] == (f"{joint}.angle",)
+    weights = np.array([0.3, -0.7, 0.4])
+    twice = system.derivatives("outputs", state, along={"q": [0.3], "u": [0.7], "length": -0.2}, weights=weights,
+                               independent=[joint])
+    close(twice["along"], 0.3 * d["q"][:, 0] + 0.7 * d["u"][:, 0] - 0.2 * d["length"], 1e-12)
+    for x in by:
+        machines = [moved(x, step) for step in STEPS]
+        firsts = [machine.derivatives("outputs", other, by=by, independent=[joint]) for machine, other in machines]
+        second = system.derivatives("outputs", state, by=by, then=x, independent=[joint])
+        for y in by:
+            close(np.ravel(second[y]), SLOPES @ np.array([np.ravel(first[y]) for first in firsts]), 1e-8)
+        rates = 0.3 * second["q"] + 0.7 * second["u"] - 0.2 * second["length"].reshape(second["q"].shape)
+        close(np.ravel(twice[x]), weights @ rates.reshape(3, -1), 1e-10)
+
+
+def test_second_derivatives_where_another_plan_computes() -> None:
+    """Where the first plan has no pivots: as by a machine whose first plan has them."""
+    mechanism = bc.load("four_bar")
+    first, other = (bc.compile(mechanism, backend="numpy", independent=[x]) for x in ("C", "A"))
+    angles = np.linspace(0.1, 0.3, 3)
+    state = first.assemble(q={"A": angles[:, None]}, u={"A": np.ones((3, 1))})
+    wanted = other.derivatives("velocity", state, by=("q", "u"), then="q", body="coupler", independent=["C"])
+    failing = bc.compile(mechanism, backend="numpy", independent=["C"])
+    plan = failing.plans.first(state.q, 0.0)
+    run = failing.kernels.planned(plan)
+    inside, made = run.run, []
+
+    def without_pivots(function: Any, *rest: Any) -> Any:
+        out, _ = inside(function, *rest)
+        made.append(function.name)
+        return np.full(out.shape, np.nan), False
+
+    run.run = without_pivots  # type: ignore[method-assign]
+    failing.plans.at = lambda q, t: other.plans.first(q, t)  # type: ignore[method-assign,assignment]
+    found = failing.derivatives("velocity", state, by=("q", "u"), then="q", body="coupler", independent=["C"])
+    assert made
+    for x in ("q", "u"):
+        close(found[x], wanted[x], 1e-9)
+
+
+def test_joints_that_do_not_move_are_not_independent() -> None:
+    """The rounding of their speeds is no motion."""
+    m = bc.load("four_bar")
+    stay = m.add_body("stay", bc.Inertia(1.0, (0.1, 0, 0), (0.1, 0.1, 0.1)))
+    m.add_joint("E", bc.Revolute("z"), m.ground, stay, bc.Pose((0.3, 0.2, 0)))
+    m.add_joint("F", bc.Cylindrical("x"), stay, m.ground, bc.Pose((0.1, 0, 0)), bc.Pose((0.4, 0.2, 0)))
+    with pytest.warns(bc.BellcrankWarning, match="E.angle cannot be independent"):
+        system = bc.compile(m, backend="numpy", actuated=["E"], cut=["E"])
+        names = system.independent_speeds
+    assert "E.angle" not in names
+
+
+@pytest.mark.parametrize("independent, words", [
+    (["A", "B"], "has 1 independent speeds, independent= names A.angle, B.angle"), ("A", r"write \['A'\]"),
+    (["Z"], "'Z'")])
+def test_directions_that_cannot_be(independent: Any, words: str) -> None:
+    system = bc.compile(sized_four_bar(), backend="numpy")
+    with pytest.raises(bc.BellcrankError, match=words):
+        system.derivatives("potential_energy", system.assemble(), by="q", independent=independent)
+    tree = bc.compile(bc.load("double_pendulum"), backend="numpy")
+    with pytest.raises(bc.StateError, match="which has none"):
+        tree.derivatives("potential_energy", [0.1, 0.2], by="q", independent=["elbow"])

@@ -17,8 +17,8 @@ from bellcrank.scalar.derivative import adjoints, combined, jacobian, tangents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.topology.tree import Tree
 
-__all__ = ["Quantity", "Space", "derivative", "directions_of_plan", "product_backward", "product_forward",
-           "product_twice", "second_derivative"]
+__all__ = ["Quantity", "Space", "derivative", "directions_of_plan", "directions_twice", "product_backward",
+           "product_forward", "product_twice"]
 
 #: entries, and for each of them {direction: derivative}
 Slopes = tuple[list[Number], list[dict[Any, Number]]]
@@ -86,19 +86,6 @@ def derivative(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
                     columns=columns if what.solved is not None else None)
 
 
-def second_derivative(name: str, what: Quantity, space: Space, then: Variable, tree: Tree) -> Function:
-    """The derivatives by each variable, differentiated again by another: entries, variables, then the other's."""
-    widths, again = space.widths(tree), Space((then,), space.closed, space.functions)
-    size = what.size * sum(widths)
-
-    def made(tracer: Tracer) -> list[Number]:
-        _, rows = what.slopes(tracer, space.seeds(tracer, what))
-        first = _matrices(rows, space.by, widths)
-        return _numbers(_matrices(jacobian(first, again.seeds(tracer, what)), again.by, again.widths(tree)))
-
-    return Function(name, _no_text, what.inputs, "totals", size * again.widths(tree)[0], made=made)
-
-
 def directions_of_plan(name: str, what: Quantity, space: Space, tree: Tree) -> Function:
     """How a closed machine moves along the directions of its plan, see `directions.chart`: matrices, row by row."""
     widths, levels = space.widths(tree), what.motion
@@ -107,6 +94,24 @@ def directions_of_plan(name: str, what: Quantity, space: Space, tree: Tree) -> F
         return _numbers(_matrices(chart(tracer, space.by, space.functions, levels), space.by, widths))
 
     return Function(name, _no_text, what.inputs, "totals", len(levels) * tree.nu * sum(widths), made=made)
+
+
+def directions_twice(name: str, what: Quantity, space: Space, rows: Sequence[int], tree: Tree) -> Function:
+    """Some rows of these matrices along one direction, the inputs "along0" and so on, added up with weights, the input
+    "weights"; differentiated by each variable."""
+    widths, levels = space.widths(tree), what.motion
+    sizes = (*((f"along{i}", n) for i, n in enumerate(widths)), ("weights", len(rows)))
+
+    def made(tracer: Tracer) -> list[Number]:
+        table, leaf = chart(tracer, space.by, space.functions, levels), tracer.graph.leaf
+        given = {(x.label, j): leaf((f"along{i}", j)) for i, x in enumerate(space.by) for j in range(widths[i])}
+        rates = [sum((x * given[d] for d, x in table[r].items()), 0.0) for r in rows]
+        seeds = space.seeds(tracer, what)
+        total = combined(adjoints(rates, [leaf(("weights", i)) for i in range(len(rows))], seeds), seeds)
+        return _numbers(_matrices([total], space.by, widths))
+
+    return Function(name, _no_text, (*what.inputs, *(x for x, _ in sizes)), "totals", sum(widths), made=made,
+                    sizes=sizes)
 
 
 def product_forward(name: str, what: Quantity, space: Space, tree: Tree) -> Function:

@@ -169,8 +169,10 @@ class ClosedMotion:
         self.own, self.asked = list(at.run.tree.plan.independent), list(independent)
         self.turn: Floats | None = None
         if self.own != self.asked:
-            columns = self._along(np.eye(len(self.own)))
-            self.turn = np.asarray(np.linalg.inv(columns[:, self.asked].T), dtype=np.float64)
+            batch, k = max(a.ndim for a in self.at.given.values()) - 1, len(self.own)
+            batch = max(batch, np.ndim(at.t), at.kernels.parameter_array().ndim - 1 if at.run.tree.parameters else 0)
+            columns = self._along(np.eye(k).reshape(k, *(1,) * batch, k))
+            self.turn = _inverses(np.moveaxis(columns[..., self.asked], 0, -1))
 
     # -- forward --------------------------------------------------------------------------------
     def forward(self, rates: Rates) -> dict[str, Floats]:
@@ -205,7 +207,7 @@ class ClosedMotion:
         return self.at.forward(self.functions["dependent_speeds"], {"u": self._whole(x)})[1]
 
     def _completed(self, r: Floats, change: Floats) -> Floats:
-        x = change if self.turn is None else (change - r[..., self.asked]) @ self.turn.T
+        x = change if self.turn is None else (self.turn @ (change - r[..., self.asked])[..., None])[..., 0]
         return r + self._along(x)
 
     # -- backward -------------------------------------------------------------------------------
@@ -255,7 +257,13 @@ class ClosedMotion:
         x = self.at.backward(self.functions["dependent_speeds"], ("u",), weights)[1]["u"][..., self.own]
         if self.turn is None:
             return weights, x
-        along = x @ self.turn
+        along = (x[..., None, :] @ self.turn)[..., 0, :]
         rest = np.broadcast_to(weights, (*along.shape[:-1], self.nu)).copy()
         rest[..., self.asked] -= along
         return rest, along
+
+
+def _inverses(matrices: Floats) -> Floats:
+    """Inverses of square matrices, NaN where there is none."""
+    singular = np.linalg.det(matrices) == 0.0
+    return np.asarray(np.linalg.inv(np.where(singular[..., None, None], np.nan, matrices)), dtype=np.float64)

@@ -19,7 +19,6 @@ from bellcrank.derivatives.derived import (
     product_backward,
     product_forward,
     product_twice,
-    second_derivative,
 )
 from bellcrank.derivatives.directions import MOTION, Variable, ways
 from bellcrank.derivatives.quantities import AT_STATE, INDEPENDENT, in_independent_speeds, plain, quantity
@@ -60,6 +59,11 @@ class Question:
     then: str | None = None
     #: with loops: the speeds at which forces of inverse dynamics act, or those that functions of the tree refer to
     speeds: tuple[int, ...] = ()
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """All variables."""
+        return self.by if self.then is None or self.then in self.by else (*self.by, self.then)
 
     def __str__(self) -> str:
         return (f"derivatives of {self.function}" + (f" of {self.body!r}" if self.body is not None else "")
@@ -174,19 +178,21 @@ def answer_to(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     return plans.kernels.kept(("derivatives", asked, key), lambda: _made(plans, asked, tree))
 
 
-def along_speeds(plans: LoopPlans, answer: Answer, speeds: Sequence[int]) -> Answer:
-    """An answer in the directions of some speeds that determine the machine's motion."""
+def along_speeds(plans: LoopPlans, answer: Answer, speeds: Sequence[int], placed: Sequence[int]) -> Answer:
+    """An answer in the directions of some speeds that determine the machine's motion, displacements of those `placed`
+    its position."""
     names, reading = plans.configuration.speed_names, answer.reading
-    columns = {x: tuple(names[v] for v in speeds) if reading.variables[x].input in MOTION else own
-               for x, own in reading.columns.items()}
-    return answer.along({x: list(speeds) for x in MOTION}, columns)
+    own = {x: list(placed if x == "q" else speeds) for x in MOTION}
+    columns = {x: tuple(names[v] for v in own.get(reading.variables[x].input, ())) or names_of
+               for x, names_of in reading.columns.items()}
+    return answer.along(own, columns)
 
 
 def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | None) -> Reading:
     """How an answer is to be read, with directions of a plan if the machine is closed."""
     shape, axes = _shape(plans, asked, tree)
     parts, columns, variables = {}, {}, {}
-    for label in asked.by if asked.then is None else (*asked.by, asked.then):
+    for label in asked.varied:
         variables[label], own, names = _variable(plans, asked, label)
         moving = asked.closed and variables[label].input in MOTION
         some = ways(plan, variables[label].input) if moving and plan is not None else ()
@@ -204,12 +210,10 @@ def _made(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
     name = str(asked)
     if asked.speeds and (tree.plan is None or asked.speeds != tree.plan.independent):
         name += f" at the speeds {', '.join(plans.configuration.speed_names[v] for v in asked.speeds)}"
-    if asked.then is not None:
-        function = second_derivative(name, what, space, reading.variables[asked.then], tree)
-    else:
-        makers = {"": derivative, "along": product_forward, "weights": product_backward,
-                  "twice": product_twice}
-        function = makers[asked.product](name, what, space, tree)
+    if asked.then is not None:  # by products, column by column
+        space = Space(tuple(reading.variables[label] for label in asked.varied), asked.closed, functions)
+    makers = {"": derivative, "along": product_forward, "weights": product_backward, "twice": product_twice}
+    function = makers["twice" if asked.then is not None else asked.product](name, what, space, tree)
     chart = directions_of_plan(f"directions of {name}", what, space, tree) if asked.closed else None
     kernels.functions |= {f.name: f for f in (function, chart) if f is not None}
     own = {x: list(ways(tree.plan, x)) for x in MOTION} if asked.closed else {}

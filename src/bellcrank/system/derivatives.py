@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -12,15 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
-from bellcrank.errors import (
-    AssemblyError,
-    BellcrankError,
-    BellcrankWarning,
-    NotYetError,
-    SingularError,
-    StateError,
-    outside,
-)
+from bellcrank.errors import BellcrankError, NotYetError, StateError
 from bellcrank.system.arrangements import pinned_plans
 from bellcrank.system.derivative_questions import (
     Answer,
@@ -38,11 +29,26 @@ from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.forces_along import by_loop_forces
 from bellcrank.system.held_values import locks_closing
 from bellcrank.system.inverse_dynamics import check_motion
-from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
-from bellcrank.system.large_derivatives import LargeDoor, in_loops, large_door, large_entries, large_question
+from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
+from bellcrank.system.large_derivatives import (
+    LargeDoor,
+    OneState,
+    failing_states,
+    in_loops,
+    large_door,
+    large_entries,
+    large_question,
+)
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.state import State, parts_of
-from bellcrank.system.state_slopes import differentiable, evaluator_for, in_directions_shown, refuse_large, turned
+from bellcrank.system.state_slopes import (
+    differentiable,
+    evaluator_for,
+    in_directions_shown,
+    refuse_large,
+    second_rows,
+    turned,
+)
 from bellcrank.system.usual_cut import usual_plans
 from bellcrank.target.backend import DoorForm
 
@@ -56,13 +62,30 @@ __all__ = ["Derivatives", "bound_answer", "derivatives"]
 def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: Sequence[str] | str,
                 then: str | None = None, body: str | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START,
                 along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
-                closed: bool | None = None) -> Derivatives:
+                closed: bool | None = None, independent: Sequence[str] | None = None) -> Derivatives:
     """See `System.derivatives`."""
     if arguments and isinstance(arguments[0], State) and isinstance(function, str):
         arguments, t = _of_state(plans, Question(function, body, (), False, ""), arguments, t)
-    plans = _sharing_loads(plans) if function == "reactions" else plans
+    speeds = None if independent is None else _chosen(plans, independent, closed)
+    usual = usual_plans(plans, alike=False) if function == "reactions" and arguments else None
+    if usual is not None:  # how joints share loads that mechanics leaves open is as in `reactions`
+        speeds = plans.shown(arguments[0], t) if speeds is None and closed is not False else speeds
+        plans = usual
     return by_loop_forces(plans, function, arguments, _answered, by=by, then=then, body=body, wrenches=wrenches, t=t,
-                          along=along, weights=weights, closed=closed)
+                          along=along, weights=weights, closed=closed, speeds=speeds)
+
+
+def _chosen(plans: LoopPlans, names: Sequence[str], closed: bool | None) -> tuple[int, ...]:
+    """The speeds of joints or coordinates that columns shall belong to."""
+    if isinstance(names, str):
+        raise StateError(f"derivatives: independent is a list of names; write [{names!r}]")
+    found = tuple(dict.fromkeys(v for name in names for v in plans.configuration.speed_entries(name)))
+    if not plans.tree.looped or closed is False:
+        whole = tuple(v for v, fixed in enumerate(plans.model.prescribed_mask()) if not fixed)
+        if set(found) != set(whole):
+            raise StateError("derivatives: independent= is about machines with loops that stay closed; leave it out "
+                             f"{plans.tree.name!r}, which has none, and with closed=False")
+    return found
 
 
 def _of_state(plans: LoopPlans, asked: Question, arguments: Sequence[Any], t: npt.ArrayLike
@@ -74,31 +97,16 @@ def _of_state(plans: LoopPlans, asked: Question, arguments: Sequence[Any], t: np
     return (q, *speeds, *arguments[1:]), own if t is START and np.any(own) else t
 
 
-def _sharing_loads(plans: LoopPlans) -> LoopPlans:
-    """The machine cut as `reactions` has it, which decides how joints share loads that mechanics leaves open; in the
-    same independent speeds."""
-    usual = usual_plans(plans, alike=False)
-    if usual is None:
-        return plans
-    names = plans.configuration.speed_names
-    try:
-        shown = tuple(names[v] for v in plans.shown(plans.any_reference().q, 0.0))
-    except AssemblyError:  # plans are made where the states are
-        shown = ()
-    model = usual.model
-    return LoopPlans(usual.kernels.for_model(replace(
-        model, options=replace(model.options, independent=shown, chosen=True))))
-
-
 def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: Sequence[str] | str,
               then: str | None = None, body: str | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START,
               along: Mapping[str, npt.ArrayLike] | None = None, weights: npt.ArrayLike | None = None,
-              closed: bool | None = None) -> Derivatives:
-    """The answer by the plans of the machine itself."""
+              closed: bool | None = None, speeds: tuple[int, ...] | None = None) -> Derivatives:
+    """The answer by the plans of the machine itself, along some speeds."""
     if not isinstance(function, str):
         raise StateError("derivatives: the first argument is the name of a method, then come its own arguments: "
                          "derivatives('forward_dynamics', q, u, tau, by=('q', 'u'))")
-    if then is None and wrenches is None and t is START and closed is None and (along is None or weights is None):
+    plain = then is None and wrenches is None and t is START and closed is None and speeds is None
+    if plain and (along is None or weights is None):
         answered = _weighted_at_once(plans, function, arguments, by, body, weights) \
             if weights is not None and not plans.kernels.direct else \
             _at_once(plans, function, arguments, by, body, along, weights)
@@ -115,31 +123,31 @@ def _answered(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by: 
     if "wrenches" in (*names, then) and wrenches is None:
         wrenches = np.zeros((len(plans.model.body_names), 6))
     asked = with_speeds(plans, asked, given["q"], t)
-    other = _other_speeds(plans, asked, given["q"], t)
-    looping = in_loops(plans, asked, given["q"], t)
-    if other is not None and (then is not None or product == "twice" or looping):
-        own = ", ".join(plans.configuration.speed_names[v] for v in plans.first(given["q"], t).independent)
-        warnings.warn(f"derivatives of {plans.tree.name!r}: second ones, and those of large machines, are along {own}, "
-                      "not along the independent speeds asked for", BellcrankWarning, stacklevel=outside())
-        other = None
-    if looping:
+    other = _other_speeds(plans, asked, given["q"], t, speeds)
+    if in_loops(plans, asked, given["q"], t):
         large = large_question(plans, asked, given["q"], t)
+        large = large if other is None else large.along(other, plans.configuration.speed_names)
         given |= _vectors(function, large.reading, along, weights)
         return read_entries(asked, large.reading, large_entries(plans, large, given, wrenches, t))
     run, plan = evaluator_for(plans, asked, given, t)
     answer = answer_to(plans, asked, run.tree)
-    answer = answer if other is None else along_speeds(plans, answer, other)
+    answer = answer if other is None else along_speeds(plans, answer, other, other)
     given |= _vectors(function, answer.reading, along, weights)
     rows = _run(plans, asked, answer, given, wrenches, t, run, plan, other is not None)
     return read_entries(asked, answer.reading, rows)
 
 
-def _other_speeds(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike) -> tuple[int, ...] | None:
+def _other_speeds(plans: LoopPlans, asked: Question, q: npt.ArrayLike, t: npt.ArrayLike,
+                  wanted: tuple[int, ...] | None = None) -> tuple[int, ...] | None:
     """Speeds that directions shall belong to if they are not those of the first plan."""
     if not asked.closed:
         return None
-    shown = plans.shown(q, t)
-    return None if shown == plans.first(q, t).independent else shown
+    plan, shown = plans.first(q, t), plans.shown(q, t) if wanted is None else wanted
+    if len(shown) != len(plan.independent):
+        names = ", ".join(plans.configuration.speed_names[v] for v in shown) or "none"
+        raise StateError(f"derivatives: {plans.tree.name!r} has {len(plan.independent)} independent speeds, "
+                         f"independent= names {names}")
+    return None if shown == plan.independent else shown
 
 
 def _where_asked(plans: LoopPlans, function: str, arguments: Sequence[Any], t: npt.ArrayLike
@@ -289,6 +297,8 @@ def _direction(label: str, array: npt.ArrayLike, reading: Reading) -> Floats:
 def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
          t: npt.ArrayLike, run: Evaluator, plan: LoopPlan | None, other: bool) -> Floats:
     """The entries, (*batch, size); `other`: directions are not those of the plan."""
+    if asked.then is not None or (asked.product == "twice" and other):
+        return _run_twice(plans, asked, answer, given, wrenches, t, plan, other)
     kernels, name = plans.kernels, answer.function.name
     kernels.functions |= {f.name: f for f in (answer.function, answer.chart) if f is not None}
     found = kernels.evaluate(name, given, wrenches, t, run)
@@ -301,27 +311,35 @@ def _run(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, 
         kernels.check_inputs(found)
         if plan is None:
             kernels.refuse(found)
-        _other_plans(plans, asked, answer, found, wrenches)
+        for at in failing_states(plans, found.result, given, wrenches, t):
+            found.result[at.place] = _by_other_plan(asked, answer, at)
     return found.result
 
 
-def _other_plans(plans: LoopPlans, asked: Question, answer: Answer, found: Evaluation, wrenches: Wrenches) -> None:
-    """Fill in states in which pivots of the first plan vanish, by plans made for them. Their directions are those of
-    other speeds, and are turned into those of the first plan."""
-    bad, rows, there = found.failing(wrenches, plans.model)
-    if asked.then is not None or asked.product == "twice":
-        raise SingularError(f"derivatives of {asked.function}: the plan has no pivots at batch index {int(bad[0])}; "
-                            "second derivatives are not turned into directions of another one")
-    for k, state in enumerate(bad):
-        here = {x: a[k] for x, a in rows.items() if x in answer.what.inputs}
-        t = float(rows["t"][k, 0]) if "t" in rows else 0.0
-        values = dict(zip(plans.model.values, rows.get("parameters", [()])[k if "parameters" in rows else 0],
-                          strict=False))
-        own = LoopPlans(plans.kernels.for_model(plans.model.with_values(values))) if values else plans
-        if asked.function == "inverse_dynamics" and asked.closed:
-            check_motion(own, here["q"], here["u"], here["udot"], t)
-        matrices, _ = turned(own, asked, answer, here, None if there is None else np.asarray(there)[k], t)
-        found.out[state] = _contracted(asked, matrices, {x: a[k] for x, a in rows.items()})
+def _by_other_plan(asked: Question, answer: Answer, at: OneState) -> Floats:
+    """The entries of one state in which pivots of the first plan vanish, by a plan made for it. Its directions are
+    those of other speeds, and are turned into those of the first plan."""
+    here = {x: a for x, a in at.given.items() if x in answer.what.inputs}
+    if asked.function == "inverse_dynamics" and asked.closed:
+        check_motion(at.plans, here["q"], here["u"], here["udot"], at.t)
+    if asked.product == "twice":
+        plan = at.plans.at(here["q"], at.t)
+        return second_rows(at.plans, asked, answer, at.given, at.wrenches, at.t, plan, True)
+    matrices, _ = turned(at.plans, asked, answer, here, at.wrenches, at.t)
+    return _contracted(asked, matrices, at.given)
+
+
+def _run_twice(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
+               t: npt.ArrayLike, plan: LoopPlan | None, other: bool) -> Floats:
+    """The same for second derivatives that are made of products."""
+    given = {x: np.asarray(a, dtype=float) for x, a in given.items()}
+    rows = second_rows(plans, asked, answer, given, wrenches, t, plan, other)
+    if plan is None or np.isfinite(rows).all():
+        return rows
+    for at in failing_states(plans, rows, given, wrenches, t):
+        own = at.plans.at(at.given["q"], at.t)
+        rows[at.place] = second_rows(at.plans, asked, answer, at.given, at.wrenches, at.t, own, True)
+    return rows
 
 
 def _contracted(asked: Question, matrices: Mapping[str, Floats], rows: Mapping[str, Floats]) -> Floats:

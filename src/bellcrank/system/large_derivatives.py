@@ -3,7 +3,7 @@ matrices, column by column (or row by row, where these are fewer), side by side 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from bellcrank.system.kernels import Wrenches
     from bellcrank.topology.tree import Tree
 
-__all__ = ["LargeDoor", "LargeQuestion", "in_loops", "large_door", "large_entries", "large_question", "large_slopes"]
+__all__ = ["LargeDoor", "LargeQuestion", "OneState", "failing_states", "in_loops", "large_door", "large_entries",
+           "large_question", "large_slopes"]
 
 #: what is one function as it stands
 _PLAIN = ("momenta", "kinetic_energy", "potential_energy", "center_of_mass", "momentum", "joint_laws")
@@ -83,9 +84,11 @@ class LargeQuestion(NamedTuple):
     plan: LoopPlan | None  #: the first to be tried
     independent: tuple[int, ...]  #: the speeds that directions of closed machines belong to
 
-    def along(self, independent: Sequence[int]) -> LargeQuestion:
-        """The same with directions of other speeds."""
-        return LargeQuestion(*self[:-1], tuple(independent))
+    def along(self, independent: Sequence[int], names: Sequence[str] = ()) -> LargeQuestion:
+        """The same with directions of other speeds, and columns of their names if these are given."""
+        columns = {x: tuple(names[v] for v in independent) if names and self.reading.variables[x].input in MOTION
+                   else own for x, own in self.reading.columns.items()}
+        return self._replace(reading=self.reading._replace(columns=columns), independent=tuple(independent))
 
     @property
     def moved(self) -> bool:
@@ -346,12 +349,21 @@ def _check(given: Mapping[str, Floats]) -> None:
                              "finite")
 
 
-def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Floats], wrenches: Wrenches,
-                    t: npt.ArrayLike, rows: Floats) -> None:
-    """Fill in states in which pivots of the first plan vanish, by plans made for them; directions stay those of the
-    first plan."""
+class OneState(NamedTuple):
+    """A state of a batch, with the machine as its parameters are there."""
+
+    place: tuple[int, ...]  #: its index in the batch
+    plans: LoopPlans
+    given: dict[str, Floats]
+    wrenches: Floats | None
+    t: float
+
+
+def failing_states(plans: LoopPlans, rows: Floats, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches,
+                   t: npt.ArrayLike) -> Iterator[OneState]:
+    """The states whose rows (*batch, size) are not finite."""
     lead = rows.shape[:-1]
-    whole = {x: np.broadcast_to(a, (*lead, a.shape[-1])) for x, a in given.items()}
+    whole = {x: np.broadcast_to(np.asarray(a, dtype=float), (*lead, np.shape(a)[-1])) for x, a in given.items()}
     times = np.broadcast_to(np.asarray(t, dtype=float), lead)
     felt = None if wrenches is None else plans.model.wrench_rows(wrenches)
     felt = felt if felt is None else np.broadcast_to(felt, (*lead, *felt.shape[-2:]))
@@ -362,16 +374,19 @@ def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Flo
             here = np.broadcast_to(values, (*lead, values.shape[-1]))[state]
             own = LoopPlans(plans.kernels.for_model(plans.model.with_values(
                 dict(zip(plans.model.values, here.tolist(), strict=True)))))
-        when = float(times[state])
-        plan = own.at(whole["q"][state], when)
-        try:
-            found = _entries(own, of, {x: a[state] for x, a in whole.items()},
-                             None if felt is None else felt[state], when, plan)
-        except np.linalg.LinAlgError:
-            found = np.full(rows.shape[-1:], np.nan)
+        yield OneState(state, own, {x: a[state] for x, a in whole.items()}, None if felt is None else felt[state],
+                       float(times[state]))
+
+
+def _by_other_plans(plans: LoopPlans, of: LargeQuestion, given: Mapping[str, Floats], wrenches: Wrenches,
+                    t: npt.ArrayLike, rows: Floats) -> None:
+    """Fill in states in which pivots of the first plan vanish, by plans made for them; directions stay those of the
+    first plan."""
+    for at in failing_states(plans, rows, given, wrenches, t):
+        found = _entries(at.plans, of, at.given, at.wrenches, at.t, at.plans.at(at.given["q"], at.t))
         if not np.isfinite(found).all():
             names = ", ".join(plans.configuration.speed_names[v] for v in of.independent)
             raise SingularError(f"derivatives of {of.asked.function}: {plans.tree.name!r} is singular, or {names} do "
-                                f"not determine its motion{f' at batch index {state}' if state else ''}; compile with "
+                                f"not determine its motion{f' at batch index {at.place}' if at.place else ''}; choose "
                                 "other independent=...")
-        rows[state] = found
+        rows[at.place] = found

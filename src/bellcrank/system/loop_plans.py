@@ -56,6 +56,8 @@ _SERVES = 0.02
 _AS_LARGE = 0.3
 #: the least singular value of motions, by unit vectors, that speeds determine
 _DETERMINES = 1e-6
+#: speeds that are this much slower than the fastest in all motions that loops allow do not move
+_STILL = 1e-9
 #: compliances are known to this many decades
 _DECADES = 6
 
@@ -429,7 +431,9 @@ class LoopPlans:
         rows[free] = basis[:, ~kept]
         if self.tree.loop_joints:
             rows += loop_rows(self, reference.q) @ rows
-        motions = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+        lengths = np.linalg.norm(rows / self.tree.speed_sizes[:, None], axis=1)
+        still = lengths < _STILL * lengths.max(initial=0.0)
+        motions = np.where(still[:, None], 0.0, rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300))
         chosen: list[int] = []
         for v in (*asked, *self._usual(), *plan.independent):
             some = np.array([motions[w] for w in (*chosen, v)])

@@ -226,7 +226,8 @@ class Machine(MachineCoordinates):
     def derivatives(self, function: str, *arguments: Any, by: Sequence[str] | str = ("q", "u"),
                     then: str | None = None, body: str | None = None, wrenches: Wrenches = None,
                     t: npt.ArrayLike = START, along: Mapping[str, npt.ArrayLike] | None = None,
-                    weights: npt.ArrayLike | None = None, closed: bool | None = None) -> Derivatives:
+                    weights: npt.ArrayLike | None = None, closed: bool | None = None,
+                    independent: Sequence[str] | None = None) -> Derivatives:
         """Exact derivatives of another method, by name, at the arguments that it takes (a `State` for q and u, too).
 
         Also of "outputs" (those of `Mechanism.add_output`), "joint_coordinates", "joint_speeds", "joint_accelerations".
@@ -241,8 +242,10 @@ class Machine(MachineCoordinates):
         costs a few times the function itself; both together give ``d["along"]`` and the derivatives of its sum with
         weights, by the variables of `along`: products of second derivatives.
 
-        With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them), and everything
-        moves along so that the loops stay closed; ``closed=False``: every entry by itself, the others at rest, and
+        With loops, columns of q, u and udot belong to the independent speeds (`d.columns` names them): those of
+        ``compile(independent=...)``, or of this call. Everything moves along so that the loops stay closed; by
+        parameters and time the independent coordinates, speeds and accelerations are held, the others follow.
+        ``closed=False``: every entry by itself, the others at rest, and
         `mass_matrix`, `bias`, `momenta` and `jacobian` those of ``speeds="tree"``. Rolling
         and knife edges restrict no displacement: q has one more column for each of their conditions, along which the
         independent speeds keep their values and the others follow without slip.
@@ -253,7 +256,7 @@ class Machine(MachineCoordinates):
         array([[-9.81]])
         """
         return derivatives.derivatives(self.plans, function, arguments, by=by, then=then, body=body, wrenches=wrenches,
-                                       t=t, along=along, weights=weights, closed=closed)
+                                       t=t, along=along, weights=weights, closed=closed, independent=independent)
 
     @of_motion()
     def regressor(self, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:

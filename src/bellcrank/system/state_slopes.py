@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.derivatives.derived import Space, product_forward
+from bellcrank.derivatives.derived import Space, directions_twice, product_forward
 from bellcrank.derivatives.directions import Variable
 from bellcrank.derivatives.quantities import unbalanced
 from bellcrank.errors import NotYetError, SingularError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
 
 __all__ = ["Slopes", "by_elimination", "differentiable", "evaluator_for", "forward_slopes_at", "in_directions_shown",
-           "refuse_large", "turned", "unbalanced_rates"]
+           "refuse_large", "second_rows", "turned", "unbalanced_rates"]
 
 #: operations beyond which one state is interpreted sooner than compiled
 _INTERPRETED = 3000
@@ -188,6 +189,90 @@ def in_directions_shown(plans: LoopPlans, asked: Question, answer: Answer, given
     return every
 
 
+def second_rows(plans: LoopPlans, asked: Question, answer: Answer, given: Mapping[str, Any], wrenches: Wrenches,
+                t: npt.ArrayLike, plan: LoopPlan | None, turn: bool) -> Floats:
+    """The entries of second derivatives, (*batch, entries), by one plan; NaN where it has no pivots. `turn`: directions
+    of the answer are not those of the plan. Matrices are made of products, column by column.
+
+    With s the coordinates of the answer, y those of the plan, C = ds/dy (m of motion), T = dy/ds, weights w and a
+    direction r:    D_s(D_s(w f) r) = [D_y(D_y(w f) T r) - D_y(D_y(mu s) T r)] T,    mu = D_m(w f) / C_m.
+    """
+    given = given if asked.then is None else {**given, **_units(asked, answer, given)}
+    motion = answer.what.motion if turn else ()
+    labels = (*motion, *(x for x in asked.varied if x not in motion))
+    twice = replace(asked, by=labels, product="twice", then=None)
+    run, plan = evaluator_for(plans, asked, given, t, plan)
+    whole = answer_to(plans, twice, run.tree)
+
+    def product(function: Function, on: Evaluator, way: Mapping[str, Floats], weights: Floats | None) -> Floats:
+        plans.kernels.functions |= {function.name: function}
+        arrays = {**given, **{f"along{i}": a for i, a in enumerate(way.values())}, "weights": weights}
+        arrays = {x: np.asarray(arrays[x], dtype=float) for x in function.inputs if x != "t"}
+        states = prod(np.broadcast_shapes(*(a.shape[:-1] for a in arrays.values())))
+        felt = wrenches if on is run else None
+        return plans.kernels.evaluate(function.name, arrays, felt, t, _for_few(on, function, felt is not None, states)
+                                      ).result
+
+    size, way = answer.what.size, {x: np.asarray(given[f"along{i}"]) for i, x in enumerate(asked.varied)}
+    if not turn:
+        entries = product(whole.function, run, way, given["weights"])
+        return _second_entries(asked, whole, entries[..., :2 * size], _parts(whole, labels, entries[..., 2 * size:]))
+    assert plan is not None and whole.chart is not None
+    ways = planned(plans, plan)
+    places = product(whole.chart, ways, {}, None)
+    good = np.asarray(np.isfinite(places).all(axis=-1))
+    if not good.any():
+        return np.full((*good.shape, 1), np.nan)
+    chart = _Turn.of(plans, answer, whole, labels, np.where(good[..., None], places, places[good][0]))
+    way = chart.along(way)
+    first = answer_to(plans, replace(twice, by=motion, product="weights"), run.tree)
+    mu = chart.pulled(product(first.function, run, {}, given["weights"])[..., size:])
+    entries = product(whole.function, run, way, given["weights"])
+    bent = product(_directions_twice(plans, twice, whole, chart.rows, ways), ways, way, mu)
+    parts = {x: a[..., None, :] for x, a in _parts(whole, labels, entries[..., 2 * size:] - bent).items()}
+    rows = _second_entries(asked, whole, entries[..., :2 * size],
+                           {x: a[..., 0, :] for x, a in chart.back(parts).items()})
+    return np.where(good[..., None], rows, np.nan)
+
+
+def _units(asked: Question, answer: Answer, given: Mapping[str, Any]) -> dict[str, Floats]:
+    """Directions and weights by which products are entries of second derivatives: one more axis of the batch, the first
+    one, in the order of the matrices."""
+    reading, size = answer.reading, answer.what.size
+    widths = {x: prod(reading.parts[x]) for x in asked.varied}
+    some = [np.asarray(given[x], dtype=float).ndim - 1 for x in answer.what.inputs if x != "t"]
+    batch = (1,) * max([0, *some])
+    blocks = [(x, i, j) for x in asked.by for i in range(size) for j in range(widths[x])]
+    out = {f"along{k}": np.array([np.eye(n)[j] if x == y else np.zeros(n) for x, _, j in blocks])
+           for k, (y, n) in enumerate(widths.items())}
+    out["weights"] = np.array([np.eye(size)[i] for _, i, _ in blocks])
+    return {x: a.reshape(len(blocks), *batch, a.shape[-1] if a.size else 0) for x, a in out.items()}
+
+
+def _parts(whole: Answer, labels: Sequence[str], entries: Floats) -> dict[str, Floats]:
+    """Entries variable by variable."""
+    ends = np.cumsum([prod(whole.reading.parts[x]) for x in labels])[:-1]
+    return dict(zip(labels, np.split(entries, ends, axis=-1), strict=True))
+
+
+def _second_entries(asked: Question, whole: Answer, values: Floats, parts: Mapping[str, Floats]) -> Floats:
+    """As `read_entries` takes them."""
+    if asked.then is None:
+        return np.concatenate([values, *(parts[x] for x in asked.by)], axis=-1)
+    columns = np.moveaxis(parts[asked.then], 0, -2)
+    return columns.reshape(*columns.shape[:-2], -1)
+
+
+def _directions_twice(plans: LoopPlans, twice: Question, whole: Answer, rows: tuple[int, ...], run: Evaluator
+                        ) -> Function:
+    """How some rows of a plan's directions change, made once."""
+    def make() -> Function:
+        space = Space(tuple(whole.reading.variables[x] for x in twice.by), True, plans.kernels.functions)
+        return directions_twice(f"change of directions of {twice} at {rows}", whole.what, space, rows, run.tree)
+
+    return plans.kernels.kept(("directions twice", twice, rows, run.tree.plan.key), make)
+
+
 def _whole_question(asked: Question, answer: Answer) -> Question:
     """The matrices by all motion, and by what else is asked for."""
     motion = answer.what.motion if asked.closed else ()
@@ -198,33 +283,75 @@ def _directed(plans: LoopPlans, answer: Answer, whole: Answer, full: Question, e
               ) -> tuple[dict[str, Floats], Floats]:
     """Matrices (states, entries, columns) in directions of the answer, from those of a whole question and how the
     machine moves along its directions; see `turned`."""
-    n, size, at, nu, motion = len(entries), answer.what.size, answer.what.size, plans.tree.nu, answer.what.motion
+    n, size, at = len(entries), answer.what.size, answer.what.size
     out = {"": entries[:, :size]}
     for x in full.by:
-        count = int(np.prod(whole.reading.parts[x], dtype=int))
+        count = prod(whole.reading.parts[x])
         out[x] = entries[:, at:at + size * count].reshape(n, size, count)
         at += size * count
     if not full.closed:
         return out, np.zeros((n, 0, 0))
-    levels = len(motion)
-    first = [level * nu + v for level, x in enumerate(motion) for v in answer.ways[x]]
-    every, rates, at = {}, {}, 0
-    for x in full.by:
-        count = out[x].shape[-1]
-        every[x] = chart[:, at:at + levels * nu * count].reshape(n, levels * nu, count)
-        rates[x] = every[x][:, first]
-        at += levels * nu * count
-    turn = np.concatenate([rates[x] for x in motion], axis=-1)
-    _check_directions(plans, answer, {x: every[x][:, level * nu:(level + 1) * nu] for level, x in enumerate(motion)})
-    moving = np.concatenate([every[x] for x in motion], axis=-1)
-    moved = _over(np.concatenate([out[x] for x in motion], axis=-1), turn)
-    ends = np.cumsum([len(answer.ways[x]) for x in motion])[:-1]
-    for x, part in zip(motion, np.split(moved, ends, axis=-1), strict=True):
-        out[x] = part
-    for x in full.by:
-        if x not in motion:
-            out[x] = out[x] - moved @ rates[x]
-    return out, _over(moving, turn)
+    turn = _Turn.of(plans, answer, whole, full.by, chart)
+    return out | turn.back({x: out[x] for x in full.by}), _over(turn.moving, turn.square)
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """How the coordinates of an answer change with those of a plan, C = ds/dy: what is known of one follows for the
+    other. Arrays have the axes of a batch first."""
+
+    answer: Answer
+    rows: tuple[int, ...]  #: those of a plan's directions (`derivatives.directions.chart`) that are the answer's own
+    rates: dict[str, Floats]  #: C by variable
+    moving: Floats  #: all rows, by motion
+
+    @classmethod
+    def of(cls, plans: LoopPlans, answer: Answer, whole: Answer, labels: Sequence[str], entries: Floats) -> _Turn:
+        """From the entries of the directions of a plan."""
+        nu, motion = plans.tree.nu, answer.what.motion
+        rows = tuple(level * nu + v for level, x in enumerate(motion) for v in answer.ways[x])
+        every, at, height = {}, 0, len(motion) * nu
+        for x in labels:
+            count = prod(whole.reading.parts[x])
+            every[x] = entries[..., at:at + height * count].reshape(*entries.shape[:-1], height, count)
+            at += height * count
+        _check_directions(plans, answer, {x: every[x][..., level * nu:(level + 1) * nu, :]
+                                          for level, x in enumerate(motion)})
+        return cls(answer, rows, {x: a[..., list(rows), :] for x, a in every.items()},
+                   np.concatenate([every[x] for x in motion], axis=-1))
+
+    @property
+    def square(self) -> Floats:
+        """C of motion."""
+        return self.moving[..., list(self.rows), :]
+
+    def _split(self, array: Floats) -> dict[str, Floats]:
+        motion = self.answer.what.motion
+        ends = np.cumsum([len(self.answer.ways[x]) for x in motion])[:-1]
+        return dict(zip(motion, np.split(array, ends, axis=-1), strict=True))
+
+    def back(self, parts: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Matrices by s from those by y: D_m / C_m, and D_x - (D_m / C_m) C_x."""
+        moved = _over(np.concatenate([parts[x] for x in self.answer.what.motion], axis=-1), self.square)
+        own = self._split(moved)
+        return {x: own[x] if x in own else a - moved @ self.rates[x] for x, a in parts.items()}
+
+    def along(self, way: Mapping[str, Floats]) -> dict[str, Floats]:
+        """A direction of y from one of s."""
+        motion, others = self.answer.what.motion, {x: a for x, a in way.items() if x in self.rates}
+        none = [np.zeros(len(self.answer.ways[x])) for x in motion]
+        given = [way.get(x, zero) for x, zero in zip(motion, none, strict=True)]
+        lead = np.broadcast_shapes(*(a.shape[:-1] for a in given))
+        wanted = np.concatenate([np.broadcast_to(a, (*lead, a.shape[-1])) for a in given], axis=-1)
+        for x, a in others.items():
+            if x not in motion:
+                wanted = wanted - (self.rates[x] @ a[..., None])[..., 0]
+        moved = np.linalg.solve(self.square, wanted[..., None])[..., 0]
+        return self._split(moved) | {x: a for x, a in others.items() if x not in motion}
+
+    def pulled(self, weights: Floats) -> Floats:
+        """D_m / C_m of one row."""
+        return _over(weights[..., None, :], self.square)[..., 0, :]
 
 
 def _over(a: Floats, b: Floats) -> Floats:
@@ -236,11 +363,11 @@ def _check_directions(plans: LoopPlans, answer: Answer, motions: Mapping[str, Fl
     """Refuse directions that belong to speeds which do not determine the motion there."""
     for x, way in motions.items():
         entries = answer.ways[x]
-        s = np.linalg.svd(way[:, entries], compute_uv=False).min(axis=-1, initial=np.inf)
+        s = np.linalg.svd(way[..., entries, :], compute_uv=False).min(axis=-1, initial=np.inf)
         if (s < _NONE * np.maximum(np.abs(way).max(axis=(-1, -2), initial=0.0), 1.0)).any():
             names = ", ".join(plans.configuration.speed_names[v] for v in entries)
             raise SingularError(f"derivatives: {plans.tree.name!r} is in a position where {names} do not determine its "
-                                "motion, so that nothing changes with them alone; compile with other independent=...")
+                                "motion, so that nothing changes with them alone; choose other independent=...")
 
 
 def _for_few(run: Evaluator, function: Function, wrenches: bool, states: int = 1) -> Evaluator:
