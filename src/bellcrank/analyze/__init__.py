@@ -17,7 +17,8 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "coupler_curve": "curves",
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
            "drawing_errors": "loop_diagnostics", "drive": "driven", "element_wrenches": "element_forces",
-           "equilibrium": "statics", "explain": "explanation", "gradient": "objectives", "identify": "identification",
+           "equilibrium": "statics", "equilibrium_derivatives": "compliances",
+           "explain": "explanation", "gradient": "objectives", "identify": "identification",
            "in_speeds": "chosen_speeds", "inertial_parameters": "identification",
            "inverse_dynamics_with_contacts": "contact_inverse", "linearize": "linear_models",
            "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
@@ -29,7 +30,7 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
 __all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "check_joint", "compare", "contacts",
            "coupler_curve", "deflection",
            "dissipated_power", "draw_deflection", "drawing_errors", "drive", "element_wrenches", "equilibrium",
-           "explain", "gradient",
+           "equilibrium_derivatives", "explain", "gradient",
            "identify", "in_speeds", "inertial_parameters", "inverse_dynamics_with_contacts",
            "linearize", "loop_acceleration_error", "loop_coordinates",
            "loop_drive", "loop_jacobian", "loop_loads", "loop_speeds", "mass_factors", "modes", "operators",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from bellcrank.analyze.assembly_branches import branches
     from bellcrank.analyze.chosen_speeds import in_speeds
     from bellcrank.analyze.comparison import compare
+    from bellcrank.analyze.compliances import equilibrium_derivatives
     from bellcrank.analyze.contact_forces import contacts
     from bellcrank.analyze.contact_inverse import inverse_dynamics_with_contacts
     from bellcrank.analyze.curves import coupler_curve, workspace

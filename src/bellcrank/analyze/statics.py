@@ -50,7 +50,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     """A state at rest in which nothing accelerates, loops closed, near `guess`.
 
     `guess` is a state, an array q or a mapping {joint: value} to start from (all joints at zero if not given). Arrays
-    with leading axes, of the guess, of `tau` or of `wrenches` (load cases), give a state with these axes. `hold`
+    with leading axes, of the guess, of `tau`, of `wrenches` (load cases) or of parameters, give a state with these
+    axes; `equilibrium_derivatives` says how it changes with loads and parameters. `hold`
     locks joints, at values {joint: value} or where the guess has them (names): `inverse_dynamics` with these joints as
     `actuated` gives the forces that hold them. `tau` are constant joint forces, `wrenches` external loads.
     Prescribed joints are where their laws have them at time t; a law that
@@ -82,14 +83,19 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
                            wrenches=wrenches, t=t, stable=stable, iterations=iterations)
     forces = force_arrays(system, tau)
     loads = None if wrenches is None else wrench_array(wrenches, system.body_names)
+    varied = {name: np.asarray(x) for name, x in system.model.values.items() if np.ndim(x)}
     lead = leading([np.empty((*axes, 0)) for axes in (
         batch_axes(system.plans, guess), forces.shape[:-1],
-        () if loads is None else loads.shape[:-2])])
+        () if loads is None else loads.shape[:-2], *(x.shape for x in varied.values()))])
     if not lead:
         return _resting(system, guess, hold, forces, wrenches, t, stable, iterations)
-    each = [_resting(system, one_of(system.plans, guess, lead, index), hold, _at(forces, lead, 1, index),
-                     None if loads is None else _at(loads, lead, 2, index), t, stable, iterations)
-            for index in np.ndindex(*lead)]
+
+    def one(index: tuple[int, ...]) -> State:
+        machine = system.with_parameters(**{name: float(_at(x, lead, 0, index)) for name, x in varied.items()})
+        return _resting(machine, one_of(system.plans, guess, lead, index), hold, _at(forces, lead, 1, index),
+                        None if loads is None else _at(loads, lead, 2, index), t, stable, iterations)
+
+    each = [one(index) for index in np.ndindex(*lead)]
     return system.model.configuration.state(np.reshape([s.q for s in each], (*lead, system.nq)),
                                             np.reshape([s.u for s in each], (*lead, system.nu)), t)
 

@@ -23,14 +23,15 @@ class Derivatives(Mapping[str, Floats]):
 
     def __init__(self, name: str, value: Floats, parts: Mapping[str, Floats], axes: Sequence[tuple[str, Sequence[Any]]],
                  columns: Mapping[str, tuple[str, ...]]) -> None:
-        self.name, self.value, self._parts, self._axes = name, value, dict(parts), tuple(axes)
-        #: names of the directions, by variable
+        self.name, self.value, self._parts, self.axes = name, value, dict(parts), tuple(axes)
+        #: names of the directions, by variable; `axes`: of the value's own axes and their entries
         self.columns = dict(columns)
 
-    def with_parts(self, parts: Mapping[str, Floats]) -> Derivatives:
+    def with_parts(self, parts: Mapping[str, Floats], columns: Mapping[str, tuple[str, ...]] | None = None
+                   ) -> Derivatives:
         """The same value with these derivatives."""
-        return Derivatives(self.name, self.value, parts, self._axes,
-                           {name: own for name, own in self.columns.items() if name in parts})
+        own = self.columns if columns is None else columns
+        return Derivatives(self.name, self.value, parts, self.axes, {x: own[x] for x in own if x in parts})
 
     def __getitem__(self, by: str) -> Floats:
         return self._parts[by]
@@ -49,9 +50,9 @@ class Derivatives(Mapping[str, Floats]):
         """All of it with names, as an `xarray.Dataset`: the value, and ``d_<variable>`` for each variable."""
         import xarray
 
-        own = [name for name, _ in self._axes]
+        own = [name for name, _ in self.axes]
         lead = [f"batch{i}" for i in range(self.value.ndim - len(own))]
-        coordinates: dict[str, Any] = {name: list(labels) for name, labels in self._axes}
+        coordinates: dict[str, Any] = {name: list(labels) for name, labels in self.axes}
         arrays: dict[str, Any] = {self.name: ([*lead, *own], self.value)}
         for by, array in self._parts.items():
             columns = self.columns.get(by)
