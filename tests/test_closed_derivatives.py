@@ -156,3 +156,39 @@ def test_directions_that_cannot_be(independent: Any, words: str) -> None:
     tree = bc.compile(bc.load("double_pendulum"), backend="numpy")
     with pytest.raises(bc.StateError, match="which has none"):
         tree.derivatives("potential_energy", [0.1, 0.2], by="q", independent=["elbow"])
+
+
+# -- driven motion ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("how", "joint"), [*zip(CUTS[1:], "BAC", strict=True)], ids=str)
+def test_driven_motion(how: dict[str, Any], joint: str) -> None:
+    """By a length, a mass, and a parameter of the law that drives: positions to reactions at all times."""
+    m, times = sized_four_bar(load=True), np.linspace(0.0, 0.4, 4)
+    rate = m.parameter("rate", 0.4)
+    system = bc.compile(m, backend="numpy", **how)
+    start = system.assemble(q={"A": 0.5})
+    begin = float(start.q[system.coordinate_names.index(f"{joint}.angle")])
+
+    def run(system: bc.System, names: tuple[str, ...] = ()) -> bc.Result:
+        return bc.analyze.drive(system, {joint: lambda t: begin + rate * t + 0.3 * t * bm.sin(rate * t)}, times,
+                                guess=start, actuated=["A"], reactions=True, sensitivities=names)
+
+    names = ("length", "load", "rate")
+    found, h = run(system, names), 2e-5
+    assert found.d_q_length.dims == found.q.dims and np.abs(found.d_q_rate.values).max() > 0.1
+    for name in names:
+        ahead, behind = (run(system.with_parameters(**{name: system.parameters[name] + x})) for x in (h, -h))
+        for x in ("q", "u", "udot", "tau", "reaction"):
+            close(found[f"d_{x}_{name}"].values, (ahead[x].values - behind[x].values) / (2.0 * h), 1e-6)
+
+
+def test_driven_trees_and_names() -> None:
+    m = bc.load("double_pendulum")
+    rate = m.parameter("rate", 0.4)
+    system = bc.compile(m, backend="numpy")
+    motion = {"shoulder": lambda t: rate * t, "elbow": 0.3}
+    found = bc.analyze.drive(system, motion, [0.0, 0.5], sensitivities=["rate"])
+    close(found.d_q_rate.values, [[0.0, 0.0], [0.5, 0.0]], 1e-15)
+    close(found.d_u_rate.values, [[1.0, 0.0], [1.0, 0.0]], 1e-15)
+    assert np.abs(found.d_tau_rate.values).max() > 1.0
+    with pytest.raises(bc.ModelError, match="no parameter 'rat'"):
+        bc.analyze.drive(system, motion, [0.0], sensitivities=["rat"])

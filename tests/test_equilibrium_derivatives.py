@@ -131,7 +131,7 @@ def test_poses_reactions_and_coordinates() -> None:
         d = bc.analyze.equilibrium_derivatives(rest.system, rest.state, function, by=("length", "wrenches"), body=body,
                                                **rest.loads())
 
-        def value(state: bc.State, values: Any, loads: Any, function: str = function) -> np.ndarray:
+        def value(state: bc.State, values: Any, loads: Any, function: str = function, body: Any = body) -> np.ndarray:
             machine = rest.machine(values)
             if function == "reactions":
                 return np.stack([*machine.reactions(state, rest.loads(**loads)["tau"],

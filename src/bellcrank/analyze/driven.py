@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +15,17 @@ from bellcrank.analyze.continuation import DeadPointError, Follower
 from bellcrank.analyze.joints_with_links import guess_with_links, with_links
 from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, with_laws
 from bellcrank.arrays import Floats, check_unmasked
-from bellcrank.errors import AssemblyError, ModelError, StateError
+from bellcrank.errors import AssemblyError, ModelError, NotYetError, StateError, hint
 from bellcrank.loops.nearest import Held
 from bellcrank.loops.tolerances import SAME
 from bellcrank.mechanism.motion import Prescribed
-from bellcrank.mechanism.parametric_law import parametric
+from bellcrank.mechanism.parametric_law import ParametricLaw, parametric
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch
 from bellcrank.system.force_elements import with_values
 from bellcrank.system.held_values import closing_near, near
+from bellcrank.system.kernels import Kernels
 from bellcrank.system.state import State
 
 if TYPE_CHECKING:
@@ -41,7 +44,8 @@ Motion = Callable[[Any], Any] | float
 
 def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
           guess: State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None = None,
-          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None) -> Result:
+          actuated: Sequence[str] | None = None, reactions: bool = False, wrenches: Wrenches = None,
+          sensitivities: Sequence[str] = ()) -> Result:
     """Positions, speeds, accelerations and drive forces along a prescribed motion.
 
     `motion` maps joints (or "joint.coordinate") to functions of time, written with `bellcrank.math`, or to numbers;
@@ -51,7 +55,9 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     joint and time. Forces are those of `actuated` joints (those of `compile`, else the driven ones).
 
     Returns a `Result` over time [s] with q, u, udot, tau, and if asked `reaction` (as `System.reactions`); `plot`,
-    `kinematics` and the like work as after a simulation. Loops close to rounding.
+    `kinematics` and the like work as after a simulation. Loops close to rounding. `sensitivities` names parameters:
+    exact derivatives of all of these by them come with it, ``d_q_<name>`` and so on, the motion of the driven joints
+    being what their laws say.
     Cost: of every sixteenth sample some closings, one after the other; the rest in batches.
 
     >>> import bellcrank as bc
@@ -67,8 +73,9 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     linked = with_links(system, motion, actuated)
     if linked is not None:
         return drive(linked, motion, samples, guess=guess_with_links(system, guess, float(samples[0]), "drive"),
-                     actuated=actuated, reactions=reactions, wrenches=wrenches)
-    laws = _Laws(system, motion)
+                     actuated=actuated, reactions=reactions, wrenches=wrenches, sensitivities=sensitivities)
+    laws = _Laws(system, motion, samples)
+    changes = [(name, laws.by_parameter(name)) for name in _parameters(system, sensitivities)]
     closer = GivenSpeeds(system, laws.entries)
     q0 = _first(system, laws, float(samples[0]), guess)
     _check_determined(system, closer, q0, float(samples[0]), motion)
@@ -90,7 +97,76 @@ def drive(system: System, motion: Mapping[str, Motion], times: npt.ArrayLike, *,
     which = actuated if actuated is not None else system.model.options.actuated or tuple(motion)
     tau = system.inverse_dynamics(q, u, udot, wrenches=wrenches, t=samples, actuated=which)
     wrench = system.reactions(q, u, tau, udot=udot, wrenches=wrenches, t=samples) if reactions else None
-    return _dataset(system, samples, q, u, udot, tau, wrench)
+    found = _dataset(system, samples, q, u, udot, tau, wrench)
+    if changes:
+        motions = {"q": q, "u": u, "udot": udot, "tau": tau}
+        values = _Driven(system, laws.entries, tuple(which), wrenches, samples, motions)
+        found = found.assign({f"d_{x}_{name}": (found[x].dims, rate) for name, law in changes
+                              for x, rate in values.rates(name, law, reactions).items()}).noting(system)
+    return found
+
+
+def _parameters(system: System, names: Sequence[str]) -> Sequence[str]:
+    """Names of parameters, checked."""
+    if isinstance(names, str):
+        raise ModelError(f"drive: sensitivities is a list of parameters; write [{names!r}]")
+    known = list(system.model.mechanism.parameters)
+    for name in names:
+        if name not in known:
+            raise ModelError(f"drive: sensitivities: {system.model.name!r} has no parameter {name!r}; it has "
+                             f"{', '.join(known) or 'none'}{hint(name, known)}")
+    return names
+
+
+class _Driven(NamedTuple):
+    """A driven machine at all samples: how it changes with a parameter, the drives as their laws say."""
+
+    system: System
+    entries: list[int]
+    actuated: tuple[str, ...]
+    wrenches: Wrenches
+    times: Floats
+    values: dict[str, Floats]
+
+    def rates(self, name: str, law: dict[str, Floats], reactions: bool) -> dict[str, Floats]:
+        """Of q, u, udot, tau and reactions, given those of what drives it."""
+        out = {}
+        for x, (function, inputs) in {"q": ("joint_coordinates", "q"), "u": ("joint_speeds", "q u"),
+                                      "udot": ("joint_accelerations", "q u udot"),
+                                      "tau": ("inverse_dynamics", "q u udot")}.items():
+            out[x] = self._of(function, inputs.split(), name, law)
+        if reactions:
+            out["reaction"] = self._of("reactions", ["q", "u", "tau"], name, law | {"tau": out["tau"]})
+        return out
+
+    def _of(self, function: str, inputs: Sequence[str], name: str, law: Mapping[str, Floats]) -> Floats:
+        system, moving = self.system, [x for x in inputs if x in law]
+        machine = _with_drives(system, self.actuated) if function == "inverse_dynamics" else system
+        names = system.speed_names
+        independent = [names[v] for v in self.entries] if system.model.tree.looped else None
+        d = machine.derivatives(function, *(self.values[x] for x in inputs), by=(*moving, name), t=self.times,
+                                independent=independent, wrenches=self.wrenches if function not in _KINEMATIC else None)
+        total = np.array(d[name])
+        for x in moving:
+            own = range(system.nu) if x == "tau" else self.entries
+            columns = [d.columns[x].index(names[v]) for v in own]
+            rate = law[x].reshape(len(self.times), *(1,) * (total.ndim - 1), -1)
+            total += (d[x][..., columns] * rate).sum(axis=-1)
+        return total
+
+
+#: what wrenches do not change
+_KINEMATIC = ("joint_coordinates", "joint_speeds", "joint_accelerations")
+
+
+def _with_drives(system: System, actuated: tuple[str, ...]) -> System:
+    """The machine with forces at other joints."""
+    model = system.model
+    if model.options.actuated == actuated or not model.tree.looped:
+        return system
+    other: System = system.kernels.kept(("driven by", actuated), lambda: type(system)(Kernels(
+        replace(model, options=replace(model.options, actuated=actuated)), system.kernels.maker)))
+    return other.with_parameters(**model.values)
 
 
 def _unwrapped(system: System, times: Floats, q: Floats, u: Floats) -> Floats:
@@ -144,10 +220,11 @@ def _one_by_one(follower: Follower, times: Floats, found: Floats, begin: int, en
 class _Laws:
     """The functions of time, joint by joint."""
 
-    def __init__(self, system: System, motion: Mapping[str, Motion]) -> None:
+    def __init__(self, system: System, motion: Mapping[str, Motion], times: Floats) -> None:
         if not isinstance(motion, Mapping):
             raise ModelError(f"drive: motion is a mapping {{joint: function of time}}, got {type(motion).__name__}")
-        self.system = system
+        self.system, self.times = system, times
+        self.given: list[tuple[str, Any]] = []
         self.entries = driven_entries(system, motion, "drive")
         self.parts: list[tuple[str, int, int, Prescribed, int, int]] = []
         for key, law in motion.items():
@@ -155,8 +232,9 @@ class _Laws:
             kind = system.model.mechanism.joint(joint).joint
             if not callable(law) and (coordinate is None and kind.nq != 1):
                 raise ModelError(f"drive: {key!r} needs a function of time that returns {kind.nq} coordinates")
-            function = with_values(system.plans, parametric(law, 1, f"drive: the motion of {key!r}")) \
-                if callable(law) else _constant(float(law))
+            made = parametric(law, 1, f"drive: the motion of {key!r}") if callable(law) else None
+            self.given.append((key, made))
+            function = with_values(system.plans, made) if callable(law) else _constant(float(law))
             i, j = system.model.configuration.starts[joint]
             self.parts.append((key, i, j, _prescribed(key, function, kind, coordinate), kind.nq, kind.nu))
 
@@ -193,6 +271,24 @@ class _Laws:
         """q (n, nq) with the driven coordinates of times (n,)."""
         return np.array([self.put(row, float(t)) for row, t in zip(q, times, strict=True)])
 
+    def by_parameter(self, name: str) -> dict[str, Floats]:
+        """How what drives the machine changes with a parameter, {"q", "u", "udot": (times or 1, entries)}; empty if it
+        does not."""
+        slopes: list[Callable[[Any], Any] | None] = []
+        for key, law in self.given:
+            slope = law.by_parameter(name) if isinstance(law, ParametricLaw) else None
+            kind = self.system.model.mechanism.joint(self.system.model.configuration.split(key)[0]).joint
+            if slope is not None and kind.nq != kind.nu:
+                raise NotYetError(f"drive: the law of {key!r}, a joint with quaternions, uses the parameter {name!r}; "
+                                  "sensitivities by it are not there yet")
+            count = len(self.system.model.configuration.speed_entries(key))
+            own = None if slope is None else with_values(self.system.plans, slope)
+            slopes += [own if own is None or count == 1 else partial(_entry, own, k) for k in range(count)]
+        if not any(slopes):
+            return {}
+        jets = [[as_jet(0.0 if f is None else f(Jet(float(t), 1.0, 0.0))) for f in slopes] for t in self.times]
+        return {x: np.array([[float(jet[k]) for jet in row] for row in jets]) for k, x in enumerate(("q", "u", "udot"))}
+
     def rates(self, times: Floats) -> tuple[Floats, Floats]:
         """Speeds and accelerations of the driven joints, zero elsewhere."""
         u, udot = np.zeros((2, len(times), self.system.nu))
@@ -221,6 +317,10 @@ def _prescribed(key: str, law: Callable[[Any], Any], kind: Any, coordinate: str 
     if len(law(Jet(0.0, 1.0, 0.0))) != kind.nq:
         raise ModelError(f"drive: the motion of {key!r} must return its {kind.nq} coordinates {', '.join(names)}")
     return Prescribed(tuple(entry(k) for k in range(kind.nq)))
+
+
+def _entry(law: Callable[[Any], Any], k: int, t: Any) -> Any:
+    return law(t)[k]
 
 
 def _constant(value: float) -> Callable[[Any], Any]:

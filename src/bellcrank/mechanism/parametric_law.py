@@ -8,6 +8,7 @@ from typing import Any
 
 from bellcrank.mechanism.forces.element import Element
 from bellcrank.scalar.borrowed import traced_with_borrowed
+from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable
 
@@ -51,6 +52,21 @@ class ParametricLaw(Element):
         """One of several results, as a law of its own."""
         return replace(self, expressions=replace(self.expressions, results=(self.expressions.results[index],),
                                                  several=False))
+
+    def by_parameter(self, name: str) -> ParametricLaw | None:
+        """How the results change with a parameter, as such a law; None if they do not.
+
+        >>> import bellcrank as bc
+        >>> a = bc.Mechanism("m").parameter("a", 2.0)
+        >>> slope = parametric(lambda t: a * a * t, 1).by_parameter("a")
+        >>> slope.bound(lambda value: (5.0,) if isinstance(value, tuple) else value)(3.0)
+        30.0
+        """
+        leaves = {x: {0: 1.0} for x in reachable(self.expressions.results) if x.op is LEAF and x.args[0][1] == name}
+        rows = tangents(self.expressions.results, leaves)
+        if not any(rows):
+            return None
+        return replace(self, expressions=replace(self.expressions, results=tuple(row.get(0, 0.0) for row in rows)))
 
     def __repr__(self) -> str:
         return f"<law of {', '.join(self.expressions.names)}>"
