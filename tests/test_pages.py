@@ -12,7 +12,7 @@ from pages import DOCS, check_block, check_prints, page_named
 
 @pytest.mark.parametrize(("page", "blocks"), [
     ("loops", 7), ("results", 4), ("model_file", 1), ("joints", 5), ("elimination", 3), ("architecture", 1),
-    ("export", 3), ("derivatives", 7), ("topology", 1), ("flexible", 5), ("sweeps", 4), ("viewer", 4),
+    ("export", 3), ("derivatives", 8), ("topology", 1), ("flexible", 5), ("sweeps", 4), ("viewer", 4),
     ("conventions", 2), ("contact", 3), ("forces", 3), ("events", 3), ("controllers", 2), ("trouble", 1)])
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -20,7 +20,7 @@ def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(("page", "blocks"), [
-    ("first_machine", 4), ("engine", 6), ("suspension", 4), ("bicycle", 5), ("excavator", 6), ("arm_control", 6),
+    ("first_machine", 4), ("engine", 6), ("suspension", 7), ("bicycle", 5), ("excavator", 6), ("arm_control", 6),
     ("legged", 5), ("parameter_study", 4)])
 def test_tutorials_draw_their_pictures(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their code runs as pasted, and writes all pictures that the page shows (`make pictures` keeps these)."""

@@ -206,7 +206,8 @@ class _Quantity:
             total = self._gradient(self, along, pick, then) - bent
             total = np.moveaxis(total, 0, -2)
             parts[x] = self._shaped(d, total.reshape(*total.shape[:-2], n, columns, -1), x, then)
-        return d.with_parts(parts, rest.first.columns)
+        columns = {x: own for x, own in rest.first.columns.items() if x in (*names, then)}
+        return Derivatives(d.name, d.value, parts, d.axes, columns)
 
     def _directions(self, x: str, then: str, columns: Sequence[int]) -> dict[str, Floats]:
         """Rates of all variables along columns of one of them, (columns, *batch, n)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -87,6 +87,12 @@ class Reading(NamedTuple):
         """Entries of the value."""
         return prod(self.shape)
 
+    def along(self, ways: Mapping[str, Sequence[int]], names: Sequence[str]) -> Reading:
+        """The same with columns of motion named by other speeds."""
+        columns = {x: tuple(names[v] for v in ways[self.variables[x].input]) if self.variables[x].input in ways else own
+                   for x, own in self.columns.items()}
+        return self._replace(columns=columns)
+
 
 class Answer(NamedTuple):
     """How a question is answered: the function, what it is of, and how its entries are to be read."""
@@ -96,11 +102,6 @@ class Answer(NamedTuple):
     reading: Reading
     ways: dict[str, list[int]]  #: of closed machines, the speeds that directions belong to, by input
     chart: Function | None  #: how the machine moves along them
-
-    def along(self, ways: dict[str, list[int]], columns: dict[str, tuple[str, ...]]) -> Answer:
-        """The same in directions of other speeds, with names for its columns."""
-        shape, axes, parts, _, variables = self.reading
-        return self._replace(ways=ways, reading=Reading(shape, axes, parts, columns, variables))
 
 
 def inputs_of(plans: LoopPlans, asked: Question) -> tuple[str, ...]:
@@ -181,11 +182,8 @@ def answer_to(plans: LoopPlans, asked: Question, tree: Tree) -> Answer:
 def along_speeds(plans: LoopPlans, answer: Answer, speeds: Sequence[int], placed: Sequence[int]) -> Answer:
     """An answer in the directions of some speeds that determine the machine's motion, displacements of those `placed`
     its position."""
-    names, reading = plans.configuration.speed_names, answer.reading
-    own = {x: list(placed if x == "q" else speeds) for x in MOTION}
-    columns = {x: tuple(names[v] for v in own.get(reading.variables[x].input, ())) or names_of
-               for x, names_of in reading.columns.items()}
-    return answer.along(own, columns)
+    ways = {x: list(placed if x == "q" else speeds) for x in MOTION}
+    return answer._replace(ways=ways, reading=answer.reading.along(ways, plans.configuration.speed_names))
 
 
 def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | None) -> Reading:

@@ -86,9 +86,8 @@ class LargeQuestion(NamedTuple):
 
     def along(self, independent: Sequence[int], names: Sequence[str] = ()) -> LargeQuestion:
         """The same with directions of other speeds, and columns of their names if these are given."""
-        columns = {x: tuple(names[v] for v in independent) if names and self.reading.variables[x].input in MOTION
-                   else own for x, own in self.reading.columns.items()}
-        return self._replace(reading=self.reading._replace(columns=columns), independent=tuple(independent))
+        reading = self.reading.along(dict.fromkeys(MOTION, independent), names) if names else self.reading
+        return self._replace(reading=reading, independent=tuple(independent))
 
     @property
     def moved(self) -> bool:
