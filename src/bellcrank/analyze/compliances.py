@@ -54,13 +54,12 @@ def equilibrium_derivatives(system: System, state: State, function: str = "joint
     Cost: the Jacobian of forward dynamics by these variables; for `then` a product of second derivatives for each entry
     of the first ones, side by side in lanes.
 
-    A mass on a spring sinks by m g / k; with a stiffness that is larger by a part it sinks by that part less:
+    A mass on a spring sinks by m g / k, whose derivative by k is -1 / k of it:
 
     >>> import bellcrank as bc
     >>> m = bc.Mechanism("scale")
-    >>> m.add_body("pan", bc.Inertia(2.0))
-    <Body 'pan'>
-    >>> joint = m.add_joint("guide", bc.Prismatic("z"), m.ground, "pan")
+    >>> pan = m.add_body("pan", bc.Inertia(2.0))
+    >>> joint = m.add_joint("guide", bc.Prismatic("z"), m.ground, pan)
     >>> spring = m.add_joint_spring("spring", "guide", stiffness=m.parameter("stiffness", 100.0))
     >>> scale = bc.compile(m)
     >>> rest = bc.analyze.equilibrium(scale)

@@ -103,6 +103,10 @@ class Answer(NamedTuple):
     ways: dict[str, list[int]]  #: of closed machines, the speeds that directions belong to, by input
     chart: Function | None  #: how the machine moves along them
 
+    def along(self, ways: dict[str, list[int]], names: Sequence[str]) -> Answer:
+        """The same in directions of other speeds."""
+        return self._replace(ways=ways, reading=self.reading.along(ways, names))
+
 
 def inputs_of(plans: LoopPlans, asked: Question) -> tuple[str, ...]:
     """The inputs of what is differentiated, in the order of a method's arguments."""
@@ -183,7 +187,7 @@ def along_speeds(plans: LoopPlans, answer: Answer, speeds: Sequence[int], placed
     """An answer in the directions of some speeds that determine the machine's motion, displacements of those `placed`
     its position."""
     ways = {x: list(placed if x == "q" else speeds) for x in MOTION}
-    return answer._replace(ways=ways, reading=answer.reading.along(ways, plans.configuration.speed_names))
+    return answer.along(ways, plans.configuration.speed_names)
 
 
 def reading_of(plans: LoopPlans, asked: Question, tree: Tree, plan: LoopPlan | None) -> Reading:
