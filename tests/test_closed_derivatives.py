@@ -192,3 +192,21 @@ def test_driven_trees_and_names() -> None:
     assert np.abs(found.d_tau_rate.values).max() > 1.0
     with pytest.raises(bc.ModelError, match="no parameter 'rat'"):
         bc.analyze.drive(system, motion, [0.0], sensitivities=["rat"])
+
+
+@pytest.mark.parametrize("how", [{}, {"cut": ["A"]}], ids=str)
+def test_second_derivatives_by_forces_of_all_joints(how: dict[str, Any]) -> None:
+    """Forces along loop joints are parameters of a machine that has them as elements; columns are those of tau."""
+    system = bc.compile(bc.load("four_bar"), backend="numpy", **how)
+    state, tau = system.assemble(q={"A": 0.5}, u={"A": 1.0}), np.array([0.3, 0.2, -0.4, 0.6])
+    by = ("q", "tau")
+    by_tau, by_q = (system.derivatives("reactions", state, tau, by=by, then=x, independent=["A"]) for x in ("tau", "q"))
+    close(by_tau["q"], np.moveaxis(by_q["tau"], -1, -2), 1e-12)
+    ahead, behind = (system.derivatives("reactions", state, tau + h, by=by, independent=["A"])
+                     for h in 1e-3 * np.outer((1.0, -1.0), np.eye(4)[3]))
+    close(by_tau["q"][..., 3], (ahead["q"] - behind["q"]) / 2e-3, 1e-8)
+    weights = np.cos(np.arange(24.0)).reshape(4, 6)
+    product = system.derivatives("reactions", state, tau, along={"q": [0.4], "tau": np.arange(4.0)}, weights=weights,
+                                 independent=["A"])
+    close(product["tau"], 0.4 * np.tensordot(weights, by_tau["q"][..., 0, :], 2), 1e-12)
+    assert np.abs(product["tau"]).min() > 1e-6

@@ -185,7 +185,7 @@ class _Quantity:
             total = by_rest @ self.rest.moved[x]
             total = total + self._flat(d, x) if self.felt(x) else total
             parts[x] = self._shaped(d, total, x)
-        return d.with_parts(parts, self.rest.first.columns)
+        return d.with_parts(parts, {x: own for x, own in self.rest.first.columns.items() if x in names})
 
     def second(self, names: Sequence[str], then: str) -> Derivatives:
         """Of the second order: a product of second derivatives for each entry."""
@@ -205,8 +205,7 @@ class _Quantity:
             total = self._gradient(self, along, pick, then) - bent
             total = np.moveaxis(total, 0, -2)
             parts[x] = self._shaped(d, total.reshape(*total.shape[:-2], n, columns, -1), x, then)
-        columns = {x: own for x, own in rest.first.columns.items() if x in (*names, then)}
-        return Derivatives(d.name, d.value, parts, d.axes, columns)
+        return d.with_parts(parts, {x: own for x, own in rest.first.columns.items() if x in (*names, then)})
 
     def _directions(self, x: str, then: str, columns: Sequence[int]) -> dict[str, Floats]:
         """Rates of all variables along columns of one of them, (columns, *batch, n)."""

@@ -30,8 +30,7 @@ class Derivatives(Mapping[str, Floats]):
     def with_parts(self, parts: Mapping[str, Floats], columns: Mapping[str, tuple[str, ...]] | None = None
                    ) -> Derivatives:
         """The same value with these derivatives."""
-        own = self.columns if columns is None else columns
-        return Derivatives(self.name, self.value, parts, self.axes, {x: own[x] for x in own if x in parts})
+        return Derivatives(self.name, self.value, parts, self.axes, self.columns if columns is None else columns)
 
     def __getitem__(self, by: str) -> Floats:
         return self._parts[by]

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import NotYetError
 from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Tracer
 from bellcrank.mechanism.forces.element import Along
@@ -77,23 +76,39 @@ def by_loop_forces(plans: LoopPlans, function: str, arguments: Sequence[Any], an
     rows = np.zeros(plans.tree.nu) if tau is None else np.asarray(plans.configuration.forces(tau), dtype=float)
     if not asked and not loop_forces(plans, rows):
         return answer(plans, function, arguments, by=by, along=along, then=then, **rest)
-    if then == "tau":
-        raise NotYetError("derivatives: second ones by forces of machines with loops: differentiate by tau first, and "
-                          "then= by the other variable")
     wide, labels = _with_forces(plans, rows)
     own = (*arguments[:2], np.where(plans.tree.loop_speeds(), 0.0, rows))
-    if "tau" not in names:
-        return answer(wide, function, own, by=by, along=along, then=then, **rest)
     if along is not None:
-        way = np.asarray(plans.configuration.forces(along["tau"]), dtype=float)
-        more = {label: way[..., v] for label, v in labels.items()}
-        return answer(wide, function, own, by=by, along={**along, **more}, then=then, **rest)
-    found = answer(wide, function, own, by=(*names, *labels), along=None, then=then, **rest)
-    columns = np.array(found["tau"])
-    at = columns.ndim - 1 if then is None else columns.ndim - 1 - _axes_of(found, then)
-    for label, v in labels.items():
-        columns[(slice(None),) * at + (v,)] = found[label]
-    return found.with_parts({**{x: found[x] for x in names}, "tau": columns})
+        ways = along
+        if "tau" in names:
+            way = np.asarray(plans.configuration.forces(along["tau"]), dtype=float)
+            ways = {**along, **{label: way[..., v] for label, v in labels.items()}}
+        found = answer(wide, function, own, by=by, along=ways, then=then, **rest)
+        return found if "tau" not in found else _merged(found, names, "tau", {
+            labels[x]: found[x] for x in labels}, found["tau"].ndim - 1)
+    every = (*names, *labels) if "tau" in names else names
+    found = answer(wide, function, own, by=every, along=None, then=then, **rest)
+    if then == "tau":  # one after the other
+        more = {v: answer(wide, function, own, by=every, along=None, then=label, **rest) for label, v in labels.items()}
+        whole = {x: _filled(found[x], {v: one[x] for v, one in more.items()}, found[x].ndim - 1) for x in every}
+        found = found.with_parts(whole)
+    if "tau" not in names:
+        return found
+    at = found["tau"].ndim - 1 if then is None else found["tau"].ndim - 1 - _axes_of(found, then)
+    return _merged(found, names, "tau", {v: found[label] for label, v in labels.items()}, at)
+
+
+def _merged(found: Derivatives, names: Sequence[str], x: str, columns: Mapping[int, Floats], at: int) -> Derivatives:
+    """The parts asked for, one of them with other columns at an axis."""
+    own = {name: found[name] for name in (*names, *(("along",) if "along" in found else ()))}
+    return found.with_parts({**own, x: _filled(found[x], columns, at)})
+
+
+def _filled(array: Floats, columns: Mapping[int, Floats], at: int) -> Floats:
+    out = np.array(array)
+    for v, column in columns.items():
+        out[(slice(None),) * at + (v,)] = column
+    return out
 
 
 def _axes_of(found: Derivatives, then: str) -> int:
