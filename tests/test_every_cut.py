@@ -104,7 +104,7 @@ def welded(system: bc.System) -> set[str]:
     return {r.name for r in system.model.described.joints if isinstance(r.joint, bc.Weld) and r.name in system.loops}
 
 
-@pytest.mark.reaches(0.2)  # others cannot be cut elsewhere, or are singular
+@pytest.mark.reaches(0.15)  # others cannot be cut elsewhere, are singular, or welds close their loops
 @settings(examples(60), phases=(Phase.explicit, Phase.generate))  # shrinking these takes long
 @given(graphs(bodies=4, loops=2), st.integers(0, 10**6), st.sampled_from(METHODS), st.sampled_from(sorted(EXTRAS)))
 def test_random_machines(graph: Graph, choice: int, method: str, thing: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.joints_with_links import guess_with_links, with_links
-from bellcrank.analyze.minimal import Chart, force_arrays, one_machine
+from bellcrank.analyze.minimal import Chart, force_arrays
 from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.analyze.steady_states import SteadyStates
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
@@ -74,7 +74,6 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
     """
     if isinstance(hold, str):
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
-    one_machine(system)
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
     linked = with_links(system, hold, tau)
