@@ -266,6 +266,7 @@ def test_states_stay_on_the_device_between_pieces(gpu: HostDevice, monkeypatch: 
     run |= {"control": bc.Traced(held, period=2e-3)} if what == "controller" else {}
     results, counts, placed = [], [], []
     placing = lane_steppers.LaneStepper.placed
+    system.simulate((q, u), 0.03, **run)  # what is made once is there
     monkeypatch.setattr(lane_steppers.LaneStepper, "placed", lambda self, y: placed.append(len(y)) or placing(self, y))
     for pace in (3.0, 1000.0):
         for course in (FixedCourse, VaryingCourse):

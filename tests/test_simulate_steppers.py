@@ -322,7 +322,7 @@ def test_exact_jacobians_and_differences_lead_to_the_same_motion(stepper: str, m
     exact = ends()
     monkeypatch.setattr(module, "SLOPE_NODES", 0)
     found = np.abs(ends() - exact).max()
-    assert found < 1e-9 and (found > 0.0 or stepper == "gauss")  # which ends at rounding either way
+    assert found < 1e-9 and (found > 0.0 or stepper != "radau5")  # the others may end at the same rounding
 
 
 @pytest.mark.parametrize("name", ["four_bar", "ball_arm"])

@@ -132,8 +132,8 @@ def test_all_methods_and_analyses_are_tried() -> None:
     """A new one is in a table, or among those without a state."""
     every = {name for name in dir(bc.System) if not name.startswith("_") and callable(getattr(bc.System, name))}
     assert every == {*METHODS, *OTHERS, *WITHOUT}
-    elsewhere = {"branches", "deflection", "draw_deflection", "identify", "operators", "partition", "section_forces",
-                 "stresses"}  # guesses, flexible bodies, samples, objects: tests of their own
+    elsewhere = {"branches", "deflection", "draw_deflection", "identify", "inverse_dynamics_with_contacts", "operators",
+                 "partition", "section_forces", "stresses"}  # guesses, samples, objects, ...: tests of their own
     taking = {name for name in bc.analyze.__all__ if "q" in inspect.signature(getattr(bc.analyze, name)).parameters}
     assert taking - elsewhere - {"drawing_errors"} == set(ANALYSES)
 
