@@ -311,7 +311,7 @@ def test_random_states_of_batches(system: bc.System) -> None:
 
 
 @pytest.mark.parametrize("call", [
-    lambda s, x: bc.analyze.equilibrium(s, {"A": 0.3}), lambda s, x: bc.analyze.coupler_curve(s, "A", "coupler"),
+    lambda s, x: bc.analyze.coupler_curve(s, "A", "coupler"),
     lambda s, x: bc.analyze.drive(s, {"A": lambda t: t}, [0.0, 0.1]), lambda s, x: bc.analyze.linearize(s, x)])
 def test_analyses_of_one_machine_say_so(system: bc.System, call: Any) -> None:
     many = system.with_parameters(rod=np.array([0.9, 1.0, 1.1]))
