@@ -326,8 +326,11 @@ def test_one_machine_at_a_time() -> None:
     longer = system.with_parameters(length=4.0)
     found = bc.analyze.modes(longer, bc.analyze.equilibrium(longer))
     assert found.angular[0] == pytest.approx(np.sqrt(9.81 / 4.0), rel=1e-12)
+    many = system.with_parameters(length=[1.0, 2.0])
+    rest = bc.analyze.equilibrium(many)
+    assert rest.q.shape == (2, 1)
     with pytest.raises(bc.ModelError, match="one machine at a time"):
-        bc.analyze.equilibrium(system.with_parameters(length=[1.0, 2.0]))
+        bc.analyze.modes(many, rest)
 
 
 def test_batches_of_states() -> None:
