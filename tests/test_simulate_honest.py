@@ -150,15 +150,15 @@ def test_the_redundant_five_bar_from_random_starts() -> None:
     machine = system("redundant_five_bar")
     rng = np.random.default_rng(0)
     drifts = []
-    for _ in range(8):
+    for duration in (5.0, 5.0, 5.0, 5.0, 0.05, 0.05):
         state = machine.project(machine.neutral() + 0.5 * rng.normal(size=machine.nq), rng.normal(size=machine.nu))
-        result, told = quiet(machine, state, 5.0)
+        result, told = quiet(machine, state, duration)
         drift = result.attrs["energy_drift"]
         drifts.append(drift)
         assert ("energy changed by" in " ".join(told)) == ("warnings" in result.attrs) == (drift > DRIFT)
         if drift > DRIFT:
             assert "step=0.001 s now" in result.attrs["warnings"] and "although nothing" in result.attrs["warnings"]
-        fine, told = quiet(machine, state, 5.0, stepper="dop853")
+        fine, told = quiet(machine, state, duration, stepper="dop853")
         assert fine.attrs["status"] == "finished" and fine.attrs["energy_drift"] < 1e-5 and not told
     assert max(drifts) > 0.1 and min(drifts) < DRIFT
 
