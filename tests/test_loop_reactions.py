@@ -329,6 +329,23 @@ def test_dead_points_in_a_batch_do_not_slow_the_others() -> None:
         assert np.abs(many[joint] - wrench).max() < 1e-10 * np.abs(wrench).max()
 
 
+@pytest.mark.parametrize("name", ["four_bar", "five_bar", "slider_crank"])
+def test_inverse_dynamics_is_compiled_wherever_loops_are_cut(name: str) -> None:
+    """Also where the independent speeds are not those of any plan of this tree."""
+    machine = bc.load(name)
+    plain = bc.compile(machine, backend="numpy")
+    state = plain.random_state(seed=3)
+    udot = plain.forward_dynamics(state)
+    moved = plain.consistent_acceleration(state, udot + 1.0)
+    wanted = plain.inverse_dynamics(state, moved)
+    for joint in plain.joint_names:
+        system = bc.compile(machine, backend="numpy", cut=[joint])
+        drives = drive_programs.drive_entries(system.plans, state.q, 0.0, None)
+        assert drive_programs.drive_program(system.plans, state.q, 0.0, drives) is not None
+        found = system.inverse_dynamics(state, moved)
+        assert np.abs(found - wanted).max() < 1e-10 * (1.0 + np.abs(moved).max()), joint
+
+
 def test_drives_elsewhere_get_a_plan_of_their_own() -> None:
     """Any one joint of a four-bar can drive it, and two share the work."""
     system = bc.compile(bc.load("four_bar"))

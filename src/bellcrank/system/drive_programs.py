@@ -50,19 +50,17 @@ def drive_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: 
         return None
     try:
         first = plans.first(q, t)
-        some = plans.tree.loop_speeds()[list(drives)].any()
-        plan = first if some or set(first.independent) <= set(drives) else plans.driven_at(drives)
+        loop_joints = bool(plans.tree.loop_speeds()[list(drives)].any())
+        plan = first if loop_joints or set(first.independent) <= set(drives) else plans.driven_at(drives)
     except AssemblyError:  # open, and closed nowhere near; or plans are made where the states are
         return None
     if not plan.independent or len(drives) < len(plan.independent):
         return None
-    if some:
+    if loop_joints or not set(plan.independent) <= set(drives):
         name = inverse_at(drives).name
         plans.kernels.functions.setdefault(name, inverse_at(drives))
-    elif set(plan.independent) <= set(drives):
-        name = _function(plans, plan is first, tuple(v for v in drives if v not in plan.independent))
     else:
-        return None
+        name = _function(plans, plan is first, tuple(v for v in drives if v not in plan.independent))
     run = plans.kernels.planned(plan)
     return DriveProgram(name, run, len(drives) > len(plan.independent)) if fits(plans, run, name) else None
 
