@@ -319,6 +319,18 @@ def test_analyses_of_one_machine_say_so(system: bc.System, call: Any) -> None:
         call(many, many.assemble(q={"A": 0.3}, guess=GUESS))
 
 
+@pytest.mark.parametrize("joint", ["A", "B", "C", "D"])
+def test_speeds_of_every_joint_are_held_for_every_sample(joint: str, system: bc.System) -> None:
+    """Of joints that close loops too, with parameters of each sample."""
+    rods, speeds = np.array([0.9, 1.0, 1.1]), np.array([1.0, 2.0, -1.0])
+    many = system.with_parameters(rod=rods)
+    state = many.assemble(q={"A": np.full(3, 0.3)}, u={joint: speeds}, guess=GUESS)
+    assert np.abs(state.speed(joint) - speeds).max() < 1e-13 and np.abs(many.loop_rate_error(state)).max() < 1e-13
+    for i, (rod, speed) in enumerate(zip(rods, speeds, strict=True)):
+        own = system.with_parameters(rod=rod).assemble(q={"A": 0.3}, u={joint: speed}, guess=GUESS)
+        assert np.abs(own.u - state.u[i]).max() < 1e-12
+
+
 def test_speeds_that_contradict_each_other_are_of_one_state(system: bc.System) -> None:
     start = system.assemble(q={"A": 0.3}, u={"A": 1.0}, guess=GUESS)
     speeds = {"A": np.array([1.0, 2.0, 1.0]), "B": np.full(3, start.speed("B"))}

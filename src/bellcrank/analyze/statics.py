@@ -90,7 +90,8 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         return _resting(system, guess, hold, forces, wrenches, t, stable, iterations)
 
     def one(index: tuple[int, ...]) -> State:
-        machine = system.with_parameters(**{name: float(_at(x, lead, 0, index)) for name, x in varied.items()})
+        values = {name: float(_at(x, lead, 0, index)) for name, x in varied.items()}
+        machine = system.with_parameters(**values) if values else system  # which knows its loops already
         return _resting(machine, one_of(system.plans, guess, lead, index), hold, _at(forces, lead, 1, index),
                         None if loads is None else _at(loads, lead, 2, index), t, stable, iterations)
 
