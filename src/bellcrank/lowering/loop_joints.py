@@ -10,7 +10,7 @@ power is one on column k and none on the others. With e the nearest common ances
 
 where A and B are the links, X carries motions to the child's frame, and c_B, c_J are what angular velocities and speeds
 add: no type of joint is asked for anything that it does not know as a joint of the tree. (1) is of first order: exact
-in what remains after each correction. Cost: linear in the number of links around the loop. A joint that is released
+in what remains after each correction; quaternions are right at once, by the tangents of half angles. Cost: linear in the number of links around the loop. A joint that is released
 stands still: the motion of its links is not one of its coordinates alone.
 """
 
@@ -57,7 +57,10 @@ class LoopJointView:
             return self._still()
         turn, shift = self._misplaced(first, second)
         x, y, z = turn
-        angles = Vector(0.5 * (y.z - z.y), 0.5 * (z.x - x.z), 0.5 * (x.y - y.x))
+        half = 0.5  # sines of the angle; a quaternion that dq changes is normalised: q (1 + dq / 2), twice the tangent
+        if len(self.joint.q) > len(self.joint.columns):  # of half the angle
+            half = 2.0 / (1.0 + (x.x + y.y + z.z))
+        angles = Vector(half * (y.z - z.y), half * (z.x - x.z), half * (x.y - y.x))
         return self._shares(Motion(angles, shift))
 
     def turned(self, first: Path, second: Path) -> Number:

@@ -41,7 +41,7 @@ def fixed_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats, w
         return _moreau_run(setup, system, y, t, tau, wrenches)
     if _prepared(system, y, t):
         equations = Equations(system, setup.batch, tau, wrenches, setup.drives, separate=kind.tableau is None,
-                              cuts=setup.cuts, closing=setup.closing)
+                              cuts=setup.cuts, closing=setup.closing, settles=kind.explicit)
         nq = system.nq
         return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, setup.step, setup.holds(),
                         setup.threads)

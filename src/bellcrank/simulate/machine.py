@@ -19,6 +19,7 @@ from bellcrank.errors import NotYetError
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Scalar
 from bellcrank.simulate.arms import ArmBlocks
+from bellcrank.simulate.idle_joints import SETTLED, IdleJoints
 from bellcrank.system.evaluator import CompiledEvaluator, completion
 from bellcrank.target.backend import Backend, Block, Call, CallLists, DriverBuffers
 from bellcrank.target.program import DriverLayout
@@ -167,7 +168,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
               separate: bool = False, plain: bool = False, springs: Block | None = None,
               spread: Block | None = None, closing: str = "position",
-              arms: ArmBlocks | None = None) -> Code:
+              arms: ArmBlocks | None = None, idle: IdleJoints | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
@@ -177,16 +178,17 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     same as those of the input tau, in which forces act along loop joints.
     `closing`: whether steps close loops in "position" and velocity, in "velocity" alone (which rates then always see
     consistent), or not at all ("none"). `arms` computes accelerations in parts that other sets of closures share.
+    `idle` loop joints are left to the corrections.
     """
     tree = run.tree
     nq, nu = tree.nq, tree.nu
-    c = Compiler(run, functions, width, wrenches)
+    c = Compiler(run, functions if idle is None else idle.functions, width, wrenches)
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
     inputs = {"tau": 0, "wrench": nu, "parameters": nu + outside}
     sizes = {**state_sizes(tree), "arms": 0 if arms is None else arms.size, "spread": 0 if spread is None else nu,
-             "inputs": nu + outside + len(tree.parameters)}
+             "inputs": nu + outside + len(tree.parameters), "shift": 2 * nu + (0 if idle is None else idle.size)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
-              "du": ("shift", nu), **{name: ("inputs", at) for name, at in inputs.items()}}
+              "du": ("shift", nu), SETTLED: ("shift", 2 * nu), **{name: ("inputs", at) for name, at in inputs.items()}}
     where = {"u": ("speed", 0)} if momenta else {}
     tell = [Call(block, "inputs", inputs[name], where) for block, name in drives]
     now = [] if held else tell

@@ -115,7 +115,8 @@ class Rollout:
         if self._kind.name == "moreau":
             stiff, added = stiffened(system, self._h)
             return ContactEquations(added, stiff, (count,), tau, None, separate=True, cuts=self._cuts)
-        return Equations(system, (count,), tau, None, separate=self._kind.tableau is None, cuts=self._cuts)
+        return Equations(system, (count,), tau, None, separate=self._kind.tableau is None, cuts=self._cuts,
+                         settles=self._kind.explicit)
 
     def _made_stepper(self, code: Code) -> FixedStepper:
         if not isinstance(self._equations, ContactEquations):

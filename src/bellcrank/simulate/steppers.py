@@ -50,6 +50,11 @@ class Integrator:
     adaptive: bool = False
     tolerance: float = 1e-14  #: of the iteration of implicit methods
 
+    @property
+    def explicit(self) -> bool:
+        """Whether it has fixed steps that solve no equations."""
+        return not self.adaptive and (self.tableau is None or isinstance(self.tableau(), Explicit))
+
 
 STEPPERS: dict[str, Integrator] = {k.name: k for k in (
     Integrator("rk4", 4, "classical Runge-Kutta, fixed step", explicit(tableaux.rk4), tableaux.rk4),
