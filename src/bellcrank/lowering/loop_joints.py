@@ -10,8 +10,9 @@ power is one on column k and none on the others. With e the nearest common ances
 
 where A and B are the links, X carries motions to the child's frame, and c_B, c_J are what angular velocities and speeds
 add: no type of joint is asked for anything that it does not know as a joint of the tree. (1) is of first order: exact
-in what remains after each correction; quaternions are right at once, by the tangents of half angles. Cost: linear in the number of links around the loop. A joint that is released
-stands still: the motion of its links is not one of its coordinates alone.
+in what remains after each correction; quaternions are right at once, by the tangents of half angles. Cost: linear in
+the number of links around the loop. A joint that is released stands still: the motion of its links is not one of its
+coordinates alone.
 """
 
 from __future__ import annotations

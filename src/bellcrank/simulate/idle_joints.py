@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from bellcrank.lowering.choose import GraphTracer
 from bellcrank.lowering.function import Function, Tracer
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, Number, reachable
