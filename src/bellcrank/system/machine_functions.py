@@ -319,8 +319,8 @@ class Machine(MachineCoordinates):
 
     @of_position("center_of_mass")
     def center_of_mass(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
-        """Centre of mass [m] of all moving bodies (what is welded to the ground is part of it) in the world, shape
-        (..., 3)."""
+        """Centre of mass [m] of all moving bodies in the world, shape (..., 3). What is welded to the ground is part of
+        it, unless that weld closes a loop."""
         return self.kernels.run("center_of_mass", {"q": q}, None, t)
 
     @of_motion("momentum")
@@ -337,7 +337,7 @@ class Machine(MachineCoordinates):
     @of_position("potential_energy")
     def potential_energy(self, q: npt.ArrayLike, *, t: npt.ArrayLike = START) -> Floats:
         """Potential energy of gravity [J] of all moving bodies: -mass * gravity . center_of_mass. What is welded to the
-        ground is part of the ground; it would add a constant. Cost: O(n).
+        ground is part of the ground, unless that weld closes a loop; it would add a constant. Cost: O(n).
 
         >>> import bellcrank as bc
         >>> m = bc.load("pendulum")
