@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arguments import checked_methods
+from bellcrank.arguments import checked_methods, must_be
 from bellcrank.arrays import START, Floats, by_name, flat
-from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
+from bellcrank.errors import ModelError, NotYetError, SingularError, StateError, hint
+from bellcrank.mechanism.forces import Servo
+from bellcrank.scalar.graph import LEAF, Scalar
 from bellcrank.simulate.contact_checks import check_overlaps
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.equations import Equations
@@ -23,10 +27,13 @@ from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
 from bellcrank.simulate.setup import Setup, forced_cuts
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
+from bellcrank.system.evaluator import CompiledEvaluator, worker_threads
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 from bellcrank.system.state import State, parts_of
+from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
+    from bellcrank.mechanism.placed_elements import JointForce, JointSum
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Rollout", "rollout"]
@@ -37,13 +44,14 @@ Ints = npt.NDArray[np.int64]
 _NEVER = 1 << 30
 
 
-def rollout(system: Machine, state: Any, step: float, stepper: str = "rk4") -> Rollout:
-    """Begin a `Rollout` of a batch of states, all of them at the same time, with fixed steps of `step` seconds."""
+def rollout(system: Machine, state: Any, step: float, stepper: str = "rk4", *, threads: int | None = None) -> Rollout:
+    """Begin a `Rollout` of a batch of states, all of them at the same time, with fixed steps of `step` seconds, on so
+    many `threads` (None: all cores; numbers do not depend on it)."""
     if step is None:
         raise ModelError("rollout: give the step [s]")
     foreign = foreign_to(system.kernels)
     given = state if foreign is None else to_numpy(foreign, state, [])
-    setup = Setup.of(system, given, step, step, stepper, None, None, None, None, (), 1e-9, 1e-12, None)
+    setup = Setup.of(system, given, step, step, stepper, None, None, None, None, (), 1e-9, 1e-12, threads)
     if not setup.fixed or not STEPPERS[stepper].lanes:
         raise ModelError(f"rollout: {stepper!r} does not take steps of many states side by side; take 'rk4', 'rk8', "
                          "'semi_implicit' or 'moreau'")
@@ -81,6 +89,8 @@ class Rollout:
         assert setup.step is not None
         self._h, self._steps = setup.step, 0
         self._cuts: tuple[str, ...] = ()  #: joints that close loops on which forces act
+        self._pushed = False  #: whether external wrenches act
+        self._varied = False  #: whether parameters are others than those of the machine
         self._equations = self._made(self.system, setup.count, setup.tau)
         backend = self._equations.backend
         self._device = backend.foreign()
@@ -103,6 +113,7 @@ class Rollout:
         self._stepper = self._made_stepper(self._equations.code(self._plan, self._width))
         self._code = self._stepper.code
         self._others: dict[Any, FixedStepper] = {}  #: of other plans, by their keys
+        self._beside: list[FixedStepper] = []  #: of other threads
 
     def _inputs(self) -> Floats:
         """Forces, parameters and the like of all states, (states, inputs)."""
@@ -111,11 +122,11 @@ class Rollout:
             whole[:, self._code.inputs[name]:self._code.inputs[name] + rows.shape[1]] = rows
         return whole
 
-    def _made(self, system: Machine, count: int, tau: Any) -> Equations:
+    def _made(self, system: Machine, count: int, tau: Any, wrenches: Any = None) -> Equations:
         if self._kind.name == "moreau":
             stiff, added = stiffened(system, self._h)
-            return ContactEquations(added, stiff, (count,), tau, None, separate=True, cuts=self._cuts)
-        return Equations(system, (count,), tau, None, separate=self._kind.tableau is None, cuts=self._cuts,
+            return ContactEquations(added, stiff, (count,), tau, wrenches, separate=True, cuts=self._cuts)
+        return Equations(system, (count,), tau, wrenches, separate=self._kind.tableau is None, cuts=self._cuts,
                          settles=self._kind.explicit)
 
     def _made_stepper(self, code: Code) -> FixedStepper:
@@ -208,25 +219,70 @@ class Rollout:
         array([2., 2., 2.])
         """
         q, u = (self._numbers(x).astype(float) for x in (self.q, self.u))
-        return output_values(self.system, np.full(self.count, self.t), q, u, laws)
+        return output_values(self._single(np.arange(self.count)), np.full(self.count, self.t), q, u, laws)
 
     def _rows(self, blocks: Any, first: int, end: int) -> Any:
         return blocks[:, first:end].transpose(0, 2, 1).reshape(-1, end - first)[:self.count]
 
     # -- what can be done ---------------------------------------------------------------------------
-    def step(self, tau: Any = None, steps: int = 1) -> None:
+    def step(self, tau: Any = None, steps: int = 1, *, parameters: Mapping[str, Any] | None = None,
+             wrenches: Any = None, targets: Mapping[str, Any] | None = None) -> None:
         """Take steps with joint forces tau (states, nu) or (nu,), held meanwhile; without, with those of before. A
         mapping {joint or "joint.coordinate": values} is zero where nothing is said; it may name joints at which loops
-        are cut, each of which costs a compilation the first time that it is named."""
+        are cut, each of which costs a compilation the first time that it is named.
+
+        What else is given stays, too, until it is given again: `parameters` {name: value or (states,)},
+        external `wrenches` on bodies, (states, bodies, 6), (bodies, 6) or {body: wrenches} ([moment; force], world
+        axes; a compilation the first time), and `targets` {servo: value or (states,)}, parameters that the targets of
+        servos are.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> m = bc.load("pendulum")
+        >>> _ = m.add_servo("servo", "hinge", target=m.parameter("aim", 0.0), stiffness=400.0, damping=40.0)
+        >>> motion = bc.rollout(bc.compile(m), (np.zeros((3, 1)), np.zeros((3, 1))), step=1e-3)
+        >>> motion.step(steps=2000, targets={"servo": [0.0, 0.3, 0.6]})
+        >>> np.round(motion.q[:, 0], 2)
+        array([0.  , 0.29, 0.59])
+        """
+        if wrenches is not None:
+            self._load(wrenches)
         if tau is not None:
             self._push(tau)
-        self._stepper.advance(self._y, self._given, self._done, self._nowhere, self._setup.start, self._h, self._steps,
-                              steps, _NEVER)
+        if parameters or targets:
+            self._vary({**(parameters or {}), **self._aims(targets or {})})
+        self._advance(steps)
         short = (self._done.reshape(-1)[:self.count] < steps) & self._alive
         if bool(short.any()):
             self._rescue(np.flatnonzero(self._numbers(short)), steps)
         self._steps += steps
 
+    def _advance(self, steps: int) -> None:
+        """Steps of all states by the plan that serves most, the blocks shared between threads where they are many."""
+        parts = self._shares(steps)
+        while len(self._beside) < len(parts) - 1:
+            self._beside.append(self._made_stepper(self._code))
+
+        def go(stepper: FixedStepper, part: slice) -> None:
+            stepper.advance(self._y[part], self._given[part], self._done[part], self._nowhere[part], self._setup.start,
+                            self._h, self._steps, steps, _NEVER)
+
+        others = [worker_threads(os.getpid(), len(parts)).submit(go, stepper, part)
+                  for stepper, part in zip(self._beside, parts[1:], strict=False)]
+        go(self._stepper, parts[0])
+        for other in others:
+            other.result()
+
+    def _shares(self, steps: int) -> list[slice]:
+        """Blocks of states, one stretch for each thread."""
+        run, blocks = self.system.kernels.evaluator, len(self._y)
+        threads = 1
+        if self._device is None and isinstance(run, CompiledEvaluator):
+            alone = run.most_for_one_thread(self.system.kernels.functions["forward_dynamics"])
+            threads = min(self._setup.threads or run.threads, blocks) if self.count * steps > alone else 1
+        cuts = [blocks * i // threads for i in range(threads + 1)]
+        return [slice(a, b) for a, b in pairwise(cuts)]
+
+    # -- what acts ------------------------------------------------------------------------------------
     def _push(self, tau: Any) -> None:
         nu = self.system.nu
         if isinstance(tau, Mapping):
@@ -234,33 +290,121 @@ class Rollout:
             tau = by_name("rollout: tau", named, self.system.model.configuration.speed_entries, nu)
         if self._device is None or not self._device.holds(tau):
             tau = self._place(flat("rollout: tau", tau, nu, "one for every speed"))
-        if tau.shape not in ((nu,), (self.count, nu)):
-            raise StateError(f"rollout: tau must have the shape {(self.count, self.system.nu)} or "
-                             f"{(self.system.nu,)}, got {tau.shape}")
         self._let_act(tau)
-        place = self._code.inputs["tau"]
-        into = self._given[:, place:place + nu].transpose(0, 2, 1)  # (blocks, lanes, nu)
-        if tau.ndim == 1:
-            into[...] = tau
+        self._put("tau", "tau", tau)
+
+    def _load(self, wrenches: Any) -> None:
+        if isinstance(wrenches, Mapping):
+            wrenches = {name: self._numbers(x) for name, x in wrenches.items()}
+        rows = self.system.model.wrench_rows(self._numbers(wrenches) if not isinstance(wrenches, Mapping) else wrenches)
+        if not self._pushed:
+            self._pushed = True
+            self._compile_again()
+        rows = rows[..., wrench_order(self.system.model.tree), :]
+        self._put("wrenches", "wrench", self._place(rows.reshape(*rows.shape[:-2], -1)))
+
+    def _vary(self, parameters: Mapping[str, Any]) -> None:
+        names = list(self.system.model.tree.parameters)
+        for name, given in parameters.items():
+            if name not in names:
+                raise ModelError(f"rollout: {self.system.model.name!r} has no parameter {name!r}; there are "
+                                 f"{', '.join(map(repr, names)) or 'none'}{hint(name, names)}")
+            values = np.asarray(self._numbers(given), dtype=float)
+            if not np.isfinite(values).all():
+                raise StateError(f"rollout: values of parameter {name!r} are not finite")
+            if values.shape not in ((), (self.count,)):
+                raise StateError(f"rollout: parameter {name!r} must be a number or have the shape {(self.count,)}, got "
+                                 f"{values.shape}")
+            self._put(f"parameter {name!r}", "parameters", self._place(values.reshape(-1, 1) if values.ndim else
+                                                                       values.reshape(1)), names.index(name))
+            self._varied = True
+
+    def _aims(self, targets: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the parameters that the targets of servos are."""
+        mechanism, out = self.system.model.mechanism, dict[str, Any]()
+        elements: list[JointForce | JointSum] = [*mechanism.joint_forces, *mechanism.joint_sums]
+        servos = {e.name: e.along.target for e in elements if isinstance(e.along, Servo)}
+        for name, given in targets.items():
+            if name not in servos:
+                raise ModelError(f"rollout: {self.system.model.name!r} has no servo {name!r}; there are "
+                                 f"{', '.join(map(repr, servos)) or 'none'}{hint(name, servos)}")
+            aim = servos[name]
+            key = aim.args[0] if type(aim) is Scalar and aim.op is LEAF else None
+            if key is None:
+                raise ModelError(f"rollout: the target of servo {name!r} is {aim!r}; let it be a parameter: "
+                                 "add_servo(..., target=m.parameter(...))")
+            out[key[1]] = given
+        return out
+
+    def _put(self, what: str, name: str, rows: Any, first: int = 0) -> None:
+        """Let rows, (entries,) or (states, entries), be inputs of all states, from one entry of a kind on."""
+        size = rows.shape[-1]
+        if rows.shape not in ((size,), (self.count, size)):
+            raise StateError(f"rollout: {what} must have the shape {(self.count, size)} or {(size,)}, got {rows.shape}")
+        place = self._code.inputs[name] + first
+        into = self._given[:, place:place + size].transpose(0, 2, 1)  # (blocks, lanes, entries)
+        if rows.ndim == 1:
+            into[...] = rows
             return
         whole = self.count // self._width
-        into[:whole] = tau[:whole * self._width].reshape(whole, self._width, nu)
+        into[:whole] = rows[:whole * self._width].reshape(whole, self._width, size)
         if whole * self._width < self.count:
-            into[whole, :self.count - whole * self._width] = tau[whole * self._width:]
+            into[whole, :self.count - whole * self._width] = rows[whole * self._width:]
 
     def _let_act(self, tau: Any) -> None:
-        """Compile the steps with forces of loop joints where some act for the first time; what states carry stays."""
+        """Compile the steps with forces of loop joints where some act for the first time."""
         if not self.system.model.tree.loop_joints:
             return
         more = tuple(name for name in forced_cuts(self.system, self._numbers(tau)) if name not in self._cuts)
-        if not more:
-            return
-        given, size = self._given, self.system.nu
-        self._cuts = (*self._cuts, *more)
-        self._equations = self._made(self.system, self.count, np.zeros((1, size)))
+        if more:
+            self._cuts = (*self._cuts, *more)
+            self._compile_again()
+
+    def _compile_again(self) -> None:
+        """Compile the steps for more that acts; what states carry stays."""
+        before, given = self._inputs_by_kind(), self._given
+        nu, bodies = self.system.nu, len(self.system.model.tree.body_names) - 1
+        self._equations = self._made(self.system, self.count, np.zeros((1, nu)),
+                                     np.zeros((1, 6 * bodies)) if self._pushed else None)
         self._begin()
         self._given = self._place(packed(self._inputs(), self._width))
-        self._given[:, size:] = given[:, size:]
+        for name, place in self._inputs_by_kind().items():
+            if before[name].stop - before[name].start == place.stop - place.start:
+                self._given[:, place] = given[:, before[name]]
+
+    def _inputs_by_kind(self) -> dict[str, slice]:
+        """Where forces, wrenches, parameters and what contacts remember lie among the inputs of a state."""
+        starts = sorted(self._code.inputs.items(), key=lambda pair: pair[1])
+        ends = [start for _, start in starts[1:]] + [self._given.shape[1]]
+        return {name: slice(start, end) for (name, start), end in zip(starts, ends, strict=True)}
+
+    def restore(self, state: Any) -> None:
+        """Let all states be those of a `State` that was `state` before, exact to the bit, with its time and what
+        contacts remember: steps from there give the same numbers again. Forces, wrenches and parameters stay as they
+        are now.
+
+        >>> import bellcrank as bc, numpy as np
+        >>> motion = bc.rollout(bc.compile(bc.load("four_bar")), bc.compile(bc.load("four_bar")).assemble(), step=1e-3)
+        >>> saved = motion.state
+        >>> motion.step(steps=20)
+        >>> there = motion.q
+        >>> motion.restore(saved)
+        >>> motion.step(steps=20)
+        >>> bool((motion.q == there).all()), round(motion.t, 6)
+        (True, 0.02)
+        """
+        must_be("rollout.restore: state", "State", state)
+        q, u, memory = self._states(state, self.count)
+        steps = round((state.t - self._setup.start) / self._h)
+        if abs(self._setup.start + steps * self._h - state.t) > 1e-9 * max(1.0, abs(state.t)):
+            raise StateError(f"rollout.restore: t = {state.t!r} s is none of the times of this rollout, which began at "
+                             f"{self._setup.start!r} s with steps of {self._h!r} s")
+        every = np.arange(self.count)
+        self._write(self._y, every, self._place(np.concatenate([q, u], axis=-1)))
+        if self._carried is not None:
+            self._remember(every, memory, "rollout.restore")
+        self._steps, self.failures = steps, []
+        self._alive[:] = True
 
     def reset(self, which: Any, state: Any) -> None:
         """Let some states (numbers or a mask) begin again from a `State` or (q, u), given for each or the same for all;
@@ -287,14 +431,18 @@ class Rollout:
                            "give (q, u, contact_memory) to go on from a state that was reached", chosen)
         self._write(self._y, chosen, self._place(rows))
         if self._carried is not None:
-            size = self._given.shape[1] - self._carried
-            memory = np.zeros(size) if memory is None else self._numbers(memory)
-            if memory.shape not in ((size,), (len(chosen), size)):
-                raise StateError(f"rollout.reset: contact_memory must have the shape {(len(chosen), size)}, got "
-                                 f"{memory.shape}")
-            self._write(self._given[:, self._carried:], chosen, self._place(memory))
+            self._remember(chosen, memory, "rollout.reset")
         self._alive[self._place(chosen, np.int64)] = True
         self.failures = [f for f in self.failures if f.state not in set(chosen.tolist())]
+
+    def _remember(self, chosen: Ints, memory: Any, what: str) -> None:
+        """What contacts remember of some states; nothing if it is not given."""
+        assert self._carried is not None
+        size = self._given.shape[1] - self._carried
+        memory = np.zeros(size) if memory is None else self._numbers(memory)
+        if memory.shape not in ((size,), (len(chosen), size)):
+            raise StateError(f"{what}: contact_memory must have the shape {(len(chosen), size)}, got {memory.shape}")
+        self._write(self._given[:, self._carried:], chosen, self._place(memory))
 
     def _chosen(self, which: Any) -> Ints:
         try:
@@ -322,10 +470,17 @@ class Rollout:
 
     def _single(self, chosen: Ints) -> Machine:
         """The machine of some states, with their own parameters."""
+        if self._varied:
+            rows = self._numbers(self._rows(self._given, *self._ends("parameters")))[chosen].astype(float)
+            return self.system.with_parameters(**dict(zip(self.system.model.tree.parameters, rows.T, strict=True)))
         if not self.system.model.batched:
             return self.system
         return self.system.with_parameters(**{
             name: np.broadcast_to(v, (self.count,))[chosen] for name, v in self.system.model.values.items()})
+
+    def _ends(self, name: str) -> tuple[int, int]:
+        place = self._inputs_by_kind()[name]
+        return place.start, place.stop
 
     # -- states whose plan fails --------------------------------------------------------------------
     @property
@@ -366,7 +521,7 @@ class Rollout:
         if need <= self._slots:
             return False
         self._slots = min(max(need, 2 * self._slots), self._equations.places)
-        self._stepper, self._others = self._made_stepper(self._stepper.code), {}
+        self._stepper, self._others, self._beside = self._made_stepper(self._stepper.code), {}, []
         return True
 
     def _through(self, plan: Any, chosen: Ints, done: Ints, steps: int) -> None:
@@ -376,6 +531,7 @@ class Rollout:
         self._go_on(self._others[plan.key], chosen, done, steps)
         if 2 * len(chosen) > self.count:
             self._plan, self._stepper = plan, self._others[plan.key]  # most states are where it serves
+            self._code, self._beside = self._stepper.code, []
 
     def _go_on(self, stepper: FixedStepper, chosen: Ints, done: Ints, steps: int) -> None:
         """Go on with some states by this stepper, as far as it serves."""
@@ -393,11 +549,11 @@ class Rollout:
     def _alone(self, chosen: Ints, done: Ints, steps: int) -> None:
         """Let the CPU do it, through singular positions if need be; who cannot go on is told of."""
         y, given = (self._numbers(self._lanes(x, chosen, 1))[:, :, 0].astype(float) for x in (self._y, self._given))
-        start = self._code.inputs["tau"]
-        tau = given[:, start:start + self.system.nu]
+        tau, wrenches = (given[:, slice(*self._ends(name))] for name in ("tau", "wrench"))
         for already in np.unique(done[chosen]).tolist():
             some = np.flatnonzero(done[chosen] == already)
-            equations = self._made(self._single(chosen[some]), len(some), tau[some])
+            equations = self._made(self._single(chosen[some]), len(some), tau[some],
+                                   wrenches[some] if self._pushed else None)
             begun = self.t + already * self._h
             if isinstance(equations, ContactEquations):
                 equations.handed_on[:] = given[some, self._carried:]

@@ -38,7 +38,7 @@ from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.topology.tree import Tree
 
 __all__ = ["UNROLL_LINKS", "CompiledEvaluator", "Evaluator", "Maker", "NumpyEvaluator", "TracedEvaluator",
-           "completion", "counting_evaluator", "read_inputs", "warn_of_interpretation"]
+           "completion", "counting_evaluator", "read_inputs", "warn_of_interpretation", "worker_threads"]
 
 #: joint-space matrices up to this size are factored in compiled code, larger ones by LAPACK
 WHOLE_SPEEDS = 24
@@ -234,7 +234,7 @@ class CompiledEvaluator:
         if len(parts) == 1:
             with self._lock if kernel.scratch else nullcontext():
                 return out, kernel.run(arrays, strides, out, 0, n)
-        jobs = [_pool(os.getpid(), self.threads).submit(kernel.run, arrays, strides, out, begin, end,
+        jobs = [worker_threads(os.getpid(), self.threads).submit(kernel.run, arrays, strides, out, begin, end,
                                                         kernel.workspace()) for begin, end in parts[1:]]
         first = kernel.run(arrays, strides, out, *parts[0], kernel.workspace())
         finished = [first, *(job.result() for job in jobs)]
@@ -265,7 +265,7 @@ class CompiledEvaluator:
 
 
 @cache
-def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+def worker_threads(process: int, threads: int) -> ThreadPoolExecutor:
     """Threads that wait for work, those of this process: a fork leaves them behind."""
     return ThreadPoolExecutor(threads, "bellcrank computes")
 
