@@ -100,6 +100,8 @@ FUNCTIONS: Mapping[str, Look] = {
     "velocity": lambda s, at: s.velocity(at.state, at.body, (0.1, 0.2, 0.3)),
     "assemble": lambda s, at: np.concatenate(s.assemble(at.state.q, at.state.u, t=at.state.t)[:2]),
     "project": lambda s, at: np.concatenate(s.project(at.state)[:2]),
+    "inverse_kinematics": lambda s, at: s.inverse_kinematics(
+        bc.targets.BodyPosition(at.body, s.pose(at.state, at.body).position), guess=at.state).state.q,
 }
 #: methods that make other machines, count, or run, which have tests of their own; and functions of the spanning tree
 OTHERWISE = {"attach", "bind", "jacobian_rate", "lock", "loop_error", "loop_rate_error", "operation_count",

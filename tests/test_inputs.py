@@ -42,6 +42,7 @@ def arguments(system: bc.System, method: str) -> tuple[list[Any], dict[str, Any]
     loop = system.loops[0] if system.loops else "elbow"
     known = {"q": state.q, "u": state.u, "udot": zero, "tau": zero, "p": zero, "body": system.body_names[0],
              "state": state, "at": state, "joint": loop if method.startswith("loop") else system.joint_names[0],
+             "targets": bc.targets.JointValue(system.joint_names[0], 0.1),
              "forces": {}, "contacts": system.body_names[-1:], "function": "bias",
              "ranges": {system.joint_names[0]: (0.0, 1.0)}}
     needed = {key: p for key, p in inspect.signature(asked(system, method)).parameters.items()

@@ -19,8 +19,9 @@ ROOT = Path(bc.__file__).parent
 
 #: from the bottom: what a package or module may import stands before it
 LAYERS = ("lazy_names", "errors", "files", "arguments", "arrays", "scalar", "math", "schedule", "target", "integrate",
-          "spatial", "mechanism", "topology", "loops", "lowering", "formulations", "derivatives", "system", "simulate",
-          "compiled", "analyze", "examples", "io", "view", "studies", "papers", "cli", "__main__")
+          "spatial", "mechanism", "topology", "loops", "lowering", "formulations", "derivatives", "system",
+          "inverse_kinematics", "simulate", "compiled", "analyze", "examples", "io", "view", "studies", "papers",
+          "cli", "__main__")
 
 
 def imported(tree: ast.AST, typing: bool = True) -> Iterator[str]:

@@ -13,7 +13,8 @@ from pages import DOCS, check_block, check_prints, page_named
 @pytest.mark.parametrize(("page", "blocks"), [
     ("loops", 7), ("results", 4), ("model_file", 1), ("joints", 5), ("elimination", 3), ("architecture", 1),
     ("export", 3), ("derivatives", 8), ("topology", 1), ("flexible", 5), ("sweeps", 4), ("viewer", 4),
-    ("conventions", 2), ("contact", 3), ("forces", 3), ("events", 3), ("controllers", 2), ("trouble", 1)])
+    ("conventions", 2), ("contact", 3), ("forces", 3), ("events", 3), ("controllers", 2), ("trouble", 1),
+    ("rollouts", 1), ("inverse_kinematics", 3)])
 def test_pages_run_as_pasted(page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check_prints(page_named(page), blocks)

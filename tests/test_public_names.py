@@ -16,13 +16,13 @@ DYNAMICS = ("forward_dynamics", "inverse_dynamics", "drive_forces", "mass_matrix
             "reactions", "reduced", "derivatives", "regressor", "element_forces")
 KINEMATICS = ("pose", "velocity", "acceleration", "jacobian", "jacobian_rate", "center_of_mass", "momentum")
 ENERGIES = ("kinetic_energy", "potential_energy", "energy")
-LOOPS = ("loop_error", "loop_rate_error", "assemble", "project", "consistent_acceleration")
+LOOPS = ("loop_error", "loop_rate_error", "assemble", "project", "inverse_kinematics", "consistent_acceleration")
 REST = ("simulate", "bind", "operation_count", "with_parameters", "release", "attach", "lock")
 
 ALL = (*PARTS, *NAMES, *CONFIGURATIONS, *DYNAMICS, *KINEMATICS, *ENERGIES, *LOOPS, *REST)
 
 #: a new name needs a reason; most questions are functions of `bellcrank.analyze`
-MOST = 53
+MOST = 54
 #: analyses that do not take a system first
 FIRST = {"check_joint": "joint", "compare": "mechanism", "gradient": "objective"}
 

@@ -68,7 +68,8 @@ OTHERS: dict[str, Pair] = {
     "attach": lambda s, x: (s.release("D").attach("D", at=x).dof, s.release("D").attach("D", at=x.q, t=x.t).dof),
 }
 #: methods and analyses without a state among their arguments
-WITHOUT = {"neutral", "state", "random_state", "operation_count", "with_parameters", "release", "lock"}
+WITHOUT = {"neutral", "state", "random_state", "inverse_kinematics", "operation_count", "with_parameters", "release",
+           "lock"}
 
 
 def pieces(made: Any) -> list[Any]:

@@ -23,7 +23,7 @@ _PLACES = {
     "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
     "to_torch": "io.export.torch_function",
     **dict.fromkeys(("load", "read", "save"), "io.load"),
-    "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
+    "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers", "targets": "inverse_kinematics.targets",
     "Pose": "mechanism.pose", "System": "compiled.system",
     **dict.fromkeys(("Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
                      "Universal", "Weld"), "mechanism.joints"),
@@ -58,7 +58,7 @@ __all__ = [
     "__version__", "analyze", "animate", "attach", "check_joint", "cite", "compare", "compile", "detach",
     "drawn_samples", "enter", "examples", "export_c", "gradient", "identify", "joint_limit", "latin_hypercube", "leave",
     "lift_off", "load", "lock", "math", "open_result", "open_sweep", "papers", "random_samples", "read", "rollout",
-    "save", "show", "sobol", "sweep", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
+    "save", "show", "sobol", "sweep", "targets", "to_casadi", "to_jax", "to_sympy", "to_torch", "unlock",
 ]
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         StateError,
     )
     from bellcrank.formulations import cite
+    from bellcrank.inverse_kinematics import targets
     from bellcrank.io.export.casadi_function import to_casadi
     from bellcrank.io.export.export_c import export_c
     from bellcrank.io.export.jax_function import to_jax

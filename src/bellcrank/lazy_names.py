@@ -36,7 +36,8 @@ def on_first_use(package: str, places: Mapping[str, str], known: dict[str, Any],
             more = elsewhere(name, "system") if package == __package__ else ""
             raise AttributeError(f"module {package!r} has no attribute {name!r}{more}")
         module = import_module(f"{package}.{places[name]}")
-        value = module if places[name] == name else getattr(module, name)
+        own = places[name].rpartition(".")[2] == name  # the module itself, if it has nothing of its name
+        value = getattr(module, name, module) if own else getattr(module, name)
         known[name] = value = wrap(value, package) if wrap is not None and isinstance(value, FunctionType) else value
         return value
 

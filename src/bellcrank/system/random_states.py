@@ -27,7 +27,7 @@ from bellcrank.system.usual_cut import usual_plans
 if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
-__all__ = ["random_state"]
+__all__ = ["CoordinateRanges", "random_state"]
 
 #: steps of a walk, how many more to come within the ranges, and their length [rad, or typical lengths]
 _STEPS, _MORE, _STRIDE = 8, 200, 0.4
@@ -41,7 +41,7 @@ def random_state(plans: LoopPlans, rng: np.random.Generator, size: tuple[int, ..
     if usual is not None:  # what is near a closed position depends on the cut
         found = random_state(usual, rng, size, t)
         return found if plans.drawing is None else assemble(plans, *found, t=t)
-    space, ranges = plans.configuration, _Ranges.of(plans)
+    space, ranges = plans.configuration, CoordinateRanges.of(plans)
     if plans.tree.looped and plans.model.batched:
         size = leading([np.empty((*axes, 0)) for axes in (
             np.atleast_1d(np.asarray(size, dtype=int)), plans.model.parameter_axes)])
@@ -53,7 +53,7 @@ def random_state(plans: LoopPlans, rng: np.random.Generator, size: tuple[int, ..
     return assemble(plans, rows.reshape(q.shape), u, t=t)
 
 
-class _Ranges(NamedTuple):
+class CoordinateRanges(NamedTuple):
     """Coordinates that have ranges: their places in q and in u, and their ends, infinite where there is none."""
 
     places: npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ class _Ranges(NamedTuple):
     high: Floats
 
     @classmethod
-    def of(cls, plans: LoopPlans) -> _Ranges:
+    def of(cls, plans: LoopPlans) -> CoordinateRanges:
         """Those of `Mechanism.set_range` and of compliant stops; laws say where prescribed joints are."""
         space, mechanism = plans.configuration, plans.model.mechanism
         records = {r.name: r for r in space.records if r.prescribed is None and r.joint.nq == r.joint.nu}
@@ -82,6 +82,11 @@ class _Ranges(NamedTuple):
         lower, upper = np.array(list(found.values()), dtype=float).reshape(-1, 2).T
         return cls(places, speeds, lower, np.maximum(lower, upper))
 
+    @classmethod
+    def none(cls) -> CoordinateRanges:
+        """No coordinate has a range."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+
     def drawn(self, rng: np.random.Generator, q: Floats) -> Floats:
         """Positions with these coordinates uniform between two ends, or as far from a single end as from zero."""
         if not len(self.places):
@@ -100,7 +105,7 @@ class _Ranges(NamedTuple):
         return np.where(far > _ROUNDING, far, 0.0)
 
 
-def _walked(plans: LoopPlans, rng: np.random.Generator, drawn: Floats, ranges: _Ranges, t: float) -> Floats:
+def _walked(plans: LoopPlans, rng: np.random.Generator, drawn: Floats, ranges: CoordinateRanges, t: float) -> Floats:
     """Closed positions (n, nq), from those that were drawn for joints outside of all loops."""
     space, loops = plans.configuration, joints_of_loops(plans.tree)
     begun = assemble(plans, t=t)
@@ -132,7 +137,7 @@ def _walked(plans: LoopPlans, rng: np.random.Generator, drawn: Floats, ranges: _
                         "beyond. Check set_range and add_limit of this joint, and the position in which it is zero")
 
 
-def _stepped(plans: LoopPlans, q: Floats, way: Floats, stride: Floats, ranges: _Ranges, t: float
+def _stepped(plans: LoopPlans, q: Floats, way: Floats, stride: Floats, ranges: CoordinateRanges, t: float
              ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """The closed positions one step from others (n, nq), and which of them were found."""
     target = Target(plans.model.bound_mask(), 1.0 / plans.configuration.usual)

@@ -1,0 +1,1 @@
+"""Positions of machines, loops included, that meet targets."""
