@@ -18,7 +18,7 @@ _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
     "BeamSection": "mechanism.flexible.beam_elements", "FlexibleBody": "mechanism.flexible.flexible_body",
-    "Inertia": "mechanism.inertia", "SectionPoint": "mechanism.flexible.section_points",
+    "Inertia": "mechanism.inertia", "SectionPoint": "mechanism.flexible.beam_elements",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
     "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
     "to_torch": "io.export.torch_function",
@@ -31,9 +31,9 @@ _PLACES = {
                      "CacheWarning", "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError",
                      "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
-    **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
+    **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.constraints"),
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
-                    "mechanism.geometry.solids"), "HeightField": "mechanism.geometry.height_field",
+                    "mechanism.geometry.solids"), "HeightField": "mechanism.geometry.solids",
     "Mesh": "mechanism.geometry.triangle_mesh",
     "State": "system.state", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
@@ -88,12 +88,18 @@ if TYPE_CHECKING:
     from bellcrank.io.export.sympy_expressions import to_sympy
     from bellcrank.io.export.torch_function import to_torch
     from bellcrank.io.load import load, read, save
-    from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
-    from bellcrank.mechanism.flexible.beam_elements import BeamSection
+    from bellcrank.mechanism.constraints import (
+        Angle,
+        Distance,
+        KnifeEdge,
+        PointOnLine,
+        PointOnPlane,
+        RollingBall,
+        RollingDisk,
+    )
+    from bellcrank.mechanism.flexible.beam_elements import BeamSection, SectionPoint
     from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-    from bellcrank.mechanism.flexible.section_points import SectionPoint
-    from bellcrank.mechanism.geometry.height_field import HeightField
-    from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+    from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
     from bellcrank.mechanism.geometry.triangle_mesh import Mesh
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
@@ -110,7 +116,6 @@ if TYPE_CHECKING:
     )
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
-    from bellcrank.mechanism.rolling import KnifeEdge, RollingBall, RollingDisk
     from bellcrank.mechanism.table import Table
     from bellcrank.simulate.control import Sampled, Traced
     from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock

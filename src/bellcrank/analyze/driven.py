@@ -18,8 +18,7 @@ from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, NotYetError, StateError, hint
 from bellcrank.loops.nearest import Held
 from bellcrank.loops.tolerances import SAME
-from bellcrank.mechanism.motion import Prescribed
-from bellcrank.mechanism.parametric_law import ParametricLaw, parametric
+from bellcrank.mechanism.motion import ParametricLaw, Prescribed, parametric
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
 from bellcrank.errors import NotYetError
-from bellcrank.mechanism.first_order import StateRate
+from bellcrank.mechanism.parts import StateRate
 from bellcrank.system import force_elements
 from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.topology.pairs import SumForce

@@ -22,7 +22,7 @@ from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
 from bellcrank.mechanism.coupling import coupled
-from bellcrank.mechanism.forces.bound_values import with_numbers
+from bellcrank.mechanism.forces.element import with_numbers
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, LoopJoint, Tree

@@ -10,7 +10,7 @@ import numpy as np
 
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.coupling import Law1, Part, share
-from bellcrank.mechanism.parametric_law import ParametricLaw, parametric
+from bellcrank.mechanism.motion import ParametricLaw, parametric
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 

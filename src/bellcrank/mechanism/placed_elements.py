@@ -7,8 +7,7 @@ from typing import Any
 
 from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.forces import Actuator, Bushing, Drag
-from bellcrank.mechanism.forces.element import Along
-from bellcrank.mechanism.forces.law import Law2
+from bellcrank.mechanism.forces.element import Along, Law2
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import bounded, tried_motion
-from bellcrank.mechanism.motion import Entry, Fixed, Law, Prescribed
-from bellcrank.mechanism.parametric_law import ParametricLaw
+from bellcrank.mechanism.motion import Entry, Fixed, Law, ParametricLaw, Prescribed
 from bellcrank.mechanism.parts import Connection
 from bellcrank.scalar.graph import Scalar
 

@@ -8,17 +8,11 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number, triple
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.bristle import Bristle
-from bellcrank.mechanism.forces.bump_stop import BumpStop
+from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
 from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
-from bellcrank.mechanism.forces.dc_motor import DcMotor
-from bellcrank.mechanism.forces.gas_spring import GasSpring
-from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.forces.magic_set import MagicSet
-from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
-from bellcrank.mechanism.forces.torsion_bar import TorsionBar
-from bellcrank.mechanism.forces.tyre import Tyre
+from bellcrank.mechanism.forces.machine_force import Bristle, MachineLaw, RollingResistance
+from bellcrank.mechanism.forces.motors import DcMotor
+from bellcrank.mechanism.forces.tyre import MagicSet, Tyre
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero

@@ -9,12 +9,12 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.constraints import Distance
-from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
-from bellcrank.mechanism.forces.spring import LinearSpring
+from bellcrank.mechanism.forces.coordinate_forces import LinearSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Scalar

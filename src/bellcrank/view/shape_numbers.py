@@ -6,8 +6,7 @@ from typing import Any
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.geometry.placed_shape import PlacedShape
-from bellcrank.mechanism.geometry.tessellation import as_mesh
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.view.frame_algebra import quaternion_of, triple_of
 from bellcrank.view.mesh_reduction import FewerFaces
 from bellcrank.view.scene import DrawnShape

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.geometry.height_field import HeightField
+from bellcrank.mechanism.geometry.solids import HeightField
 
 __all__ = ["IMAGES", "heights_of_image"]
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from bellcrank.io.common.xml import clipped
-from bellcrank.mechanism.geometry.mesh_files import FORMATS
+from bellcrank.mechanism.geometry.triangle_mesh import FORMATS
 
 __all__ = ["Folders", "MeshFinder", "NotFoundError"]
 

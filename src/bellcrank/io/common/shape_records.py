@@ -10,10 +10,8 @@ from bellcrank.io.common.height_images import IMAGES, heights_of_image
 from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
 from bellcrank.io.common.names import control_character
 from bellcrank.io.report import Material, Note, Shape
-from bellcrank.mechanism.geometry.colors import Color
-from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.placed_shape import AnyShape
-from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from bellcrank.mechanism.geometry.placed_shape import AnyShape, Color
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.mechanism import Mechanism
 

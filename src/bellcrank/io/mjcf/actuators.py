@@ -15,7 +15,7 @@ from bellcrank.io.mjcf.dc_motors import ControlVoltage, motor_constants
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.mjcf.sites import site_pose
 from bellcrank.io.report import Actuation
-from bellcrank.mechanism.forces.servo import within
+from bellcrank.mechanism.forces.motors import within
 
 if TYPE_CHECKING:
     from bellcrank.io.common.xml import XmlElement

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bellcrank.mechanism.forces.servo import within
+from bellcrank.mechanism.forces.motors import within
 from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import Any
 from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.names import unused
 from bellcrank.io.mjcf.attributes import given, line, where
-from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from bellcrank.mechanism.geometry.tessellation import as_mesh
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 
 __all__ = ["GeomLines"]

@@ -20,13 +20,13 @@ from bellcrank.io.native.shape_parts import read_solid
 from bellcrank.io.native.shape_schema import ShapePart
 from bellcrank.io.native.source_lines import Marked
 from bellcrank.io.report import Note
-from bellcrank.mechanism import constraints, joints, rolling
-from bellcrank.mechanism.closing_frames import AT_CLOSING
-from bellcrank.mechanism.contact.contact_bristles import BendRate
+from bellcrank.mechanism import constraints, joints
+from bellcrank.mechanism.carried_joints import AT_CLOSING
+from bellcrank.mechanism.contact.contact_material import BendRate
 from bellcrank.mechanism.coupling import Part
-from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
@@ -236,11 +236,11 @@ class _Build(FileValues):
             case "angle":
                 kind = constraints.Angle(self.of_time(part.angle), self.axis(part.axis), self.axis(part.child_axis))
             case "rolling_ball":
-                kind = rolling.RollingBall(self.number(part.radius), self.axis(part.normal))
+                kind = constraints.RollingBall(self.number(part.radius), self.axis(part.normal))
             case "rolling_disk":
-                kind = rolling.RollingDisk(self.number(part.radius), self.axis(part.normal), self.axis(part.axis))
+                kind = constraints.RollingDisk(self.number(part.radius), self.axis(part.normal), self.axis(part.axis))
             case "knife_edge":
-                kind = rolling.KnifeEdge(self.axis(part.across))
+                kind = constraints.KnifeEdge(self.axis(part.across))
             case _:
                 kind = constraints.PointOnPlane(self.axis(part.normal), self.of_time(part.offset))
         self.m.add_constraint(name, kind, part.parent, part.child, *self.ends(part, f"constraint {name!r}"),

@@ -17,16 +17,15 @@ from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.shape_parts import dump_shape
 from bellcrank.io.native.trace import trace, trace_several
 from bellcrank.io.native.written_parts import by_name, dump_table, is_default, writable
-from bellcrank.mechanism import constraints, forces, joints, rolling
-from bellcrank.mechanism.closing_frames import frame_parameters
-from bellcrank.mechanism.contact.placed_contact import PlacedContact
-from bellcrank.mechanism.first_order import AddedState, FirstOrder
+from bellcrank.mechanism import constraints, forces, joints
+from bellcrank.mechanism.carried_joints import frame_parameters
+from bellcrank.mechanism.contact.contact_material import PlacedContact
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
-from bellcrank.mechanism.motion import Fixed
-from bellcrank.mechanism.parametric_law import parametric
+from bellcrank.mechanism.motion import Fixed, parametric
+from bellcrank.mechanism.parts import AddedState, FirstOrder
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.table import Table
@@ -43,9 +42,9 @@ _KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
     constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
     constraints.PointOnPlane: ("point_on_plane", ("normal", "offset")),
     constraints.Angle: ("angle", ("angle", "axis", "child_axis")),
-    rolling.RollingBall: ("rolling_ball", ("radius", "normal")),
-    rolling.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
-    rolling.KnifeEdge: ("knife_edge", ("across",))}
+    constraints.RollingBall: ("rolling_ball", ("radius", "normal")),
+    constraints.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
+    constraints.KnifeEdge: ("knife_edge", ("across",))}
 #: values that files leave out
 _USUAL = {"offset": 0.0}
 _NAMED_AXES: dict[tuple[float, ...], str] = {

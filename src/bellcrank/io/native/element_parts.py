@@ -8,19 +8,15 @@ from typing import Any, Protocol
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula import Formula
 from bellcrank.mechanism import ready_made
-from bellcrank.mechanism.contact.contact_bristles import BendRate
-from bellcrank.mechanism.first_order import AddedState
+from bellcrank.mechanism.contact.contact_material import BendRate
 from bellcrank.mechanism.forces import MachineForce
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.bristle import Bristle, BristleForce, BristleRate
-from bellcrank.mechanism.forces.bump_stop import BumpStop
+from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
 from bellcrank.mechanism.forces.cylinder import CylinderForce, HydraulicCylinder, PressureRate
-from bellcrank.mechanism.forces.dc_motor import CurrentRate, DcMotor, MotorTorque
-from bellcrank.mechanism.forces.gas_spring import GasSpring
-from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
-from bellcrank.mechanism.forces.torsion_bar import TorsionBar
+from bellcrank.mechanism.forces.machine_force import Bristle, BristleForce, BristleRate, RollingResistance
+from bellcrank.mechanism.forces.motors import CurrentRate, DcMotor, MotorTorque
 from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.parts import AddedState
 from bellcrank.mechanism.table import Table
 
 __all__ = ["add_ready_joint_force", "add_ready_spring", "add_tyre", "dump_ready", "element_of_state", "element_states",

@@ -10,9 +10,8 @@ import bellcrank.io.native.flexible_schema as schema
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
-from bellcrank.mechanism.flexible.stiffening import Stiffening
-from bellcrank.mechanism.flexible.stress_modes import StressModes
+from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffening
+from bellcrank.mechanism.flexible.reduced_body import StressModes
 
 __all__ = ["dump_flexible", "read_flexible"]
 

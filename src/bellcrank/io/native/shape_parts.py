@@ -8,9 +8,8 @@ import bellcrank.io.native.shape_schema as schema
 from bellcrank.errors import ModelError
 from bellcrank.io.common.mesh_finder import MeshFinder
 from bellcrank.io.common.mesh_store import MeshStore
-from bellcrank.mechanism.geometry.height_field import HeightField
 from bellcrank.mechanism.geometry.placed_shape import AnyShape
-from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 
 __all__ = ["dump_shape", "read_solid"]

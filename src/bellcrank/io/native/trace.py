@@ -12,7 +12,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula_steps import MAX_POWER, FormulaBuilder, FormulaProgram, Operand, TooLongError, run
-from bellcrank.mechanism.parametric_law import ParametricLaw
+from bellcrank.mechanism.motion import ParametricLaw
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import ADD, DIV, ENTRY, FLOOR, LOCATE, MUL, NEG, SUB, reachable
 

@@ -10,7 +10,7 @@ from bellcrank.io.common.masses import MOMENTS, given_inertia
 from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.report import Kind, Material, Shape
 from bellcrank.io.sdf.text_values import boolean, number_in
-from bellcrank.mechanism.geometry.colors import NAMED, to_color
+from bellcrank.mechanism.geometry.placed_shape import NAMED, to_color
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.pose import Pose
 

@@ -7,9 +7,8 @@ from xml.sax.saxutils import escape
 
 from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.shape_writing import number_list, warn_left_out
-from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
-from bellcrank.mechanism.geometry.tessellation import as_mesh
 
 __all__ = ["look_text"]
 

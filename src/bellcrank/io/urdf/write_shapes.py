@@ -8,9 +8,8 @@ from xml.sax.saxutils import quoteattr
 from bellcrank.io.common.mesh_store import MeshStore
 from bellcrank.io.common.shape_writing import number_list, warn_left_out
 from bellcrank.io.urdf.write_loops import origin
-from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Plane, Sphere
-from bellcrank.mechanism.geometry.tessellation import as_mesh
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["shape_text"]

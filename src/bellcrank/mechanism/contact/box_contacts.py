@@ -12,8 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bellcrank.mechanism.contact.flat_faces import (
+from bellcrank.mechanism.contact.round_contacts import nearest_face
+from bellcrank.mechanism.contact.touch import (
     SOFT,
+    Points,
+    ShapeFrame,
+    Touch,
     box_reach,
     corners_under,
     crossing,
@@ -21,8 +25,6 @@ from bellcrank.mechanism.contact.flat_faces import (
     facing,
     least_overlap,
 )
-from bellcrank.mechanism.contact.sphere_contacts import nearest_face
-from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
 from bellcrank.mechanism.geometry.solids import Box
 from bellcrank.spatial import Vector
 

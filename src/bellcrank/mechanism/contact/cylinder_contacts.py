@@ -8,18 +8,6 @@ deepest along the normal of what they meet; where the rims of two ends cross, ne
 
 from __future__ import annotations
 
-from bellcrank.mechanism.contact.flat_faces import (
-    ALONG,
-    PARALLEL_EDGES,
-    SOFT,
-    FaceEdge,
-    FlatFace,
-    counted,
-    edges_of,
-    facing,
-    magnitude,
-    part_inside,
-)
 from bellcrank.mechanism.contact.least_ways import (
     LEVEL,
     AxisReach,
@@ -31,7 +19,24 @@ from bellcrank.mechanism.contact.least_ways import (
     settled_across,
     settled_way,
 )
-from bellcrank.mechanism.contact.touch import ShapeFrame, Touch, choose, clamp, direction, held
+from bellcrank.mechanism.contact.touch import (
+    ALONG,
+    PARALLEL_EDGES,
+    SOFT,
+    FaceEdge,
+    FlatFace,
+    ShapeFrame,
+    Touch,
+    choose,
+    clamp,
+    counted,
+    direction,
+    edges_of,
+    facing,
+    held,
+    magnitude,
+    part_inside,
+)
 from bellcrank.mechanism.geometry.solids import Box, Cylinder
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
 from bellcrank.scalar.graph import Number

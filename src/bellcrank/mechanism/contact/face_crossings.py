@@ -19,16 +19,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellcrank.mechanism.contact.flat_faces import (
+from bellcrank.mechanism.contact.touch import (
     PARALLEL_EDGES,
     SOFT,
     FaceEdge,
+    Points,
+    ShapeFrame,
+    Touch,
+    choose,
+    clamp,
     counted,
     crossing,
+    direction,
     magnitude,
+    most_along,
     part_inside,
 )
-from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch, choose, clamp, direction, most_along
 from bellcrank.mechanism.geometry.solids import Box
 from bellcrank.scalar.functions import maximum, minimum, select_less
 from bellcrank.scalar.graph import Number

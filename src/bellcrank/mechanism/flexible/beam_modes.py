@@ -11,12 +11,9 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection, tapered
-from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
-from bellcrank.mechanism.flexible.component_modes import normal_modes, rigid_motions
-from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
-from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
-from bellcrank.mechanism.flexible.stiffening import Stiffening
-from bellcrank.mechanism.flexible.stress_modes import beam_stresses
+from bellcrank.mechanism.flexible.component_modes import normal_modes, refuse_parameter, rigid_motions
+from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffening
+from bellcrank.mechanism.flexible.reduced_body import INERTIAS, BodyParts, beam_stresses
 
 __all__ = ["beam_parts"]
 

@@ -37,7 +37,7 @@ class Planar(Joint):
         return self.normal
 
     def settled(self, number: Callable[[Sequence[Number]], Sequence[float]]) -> tuple[Planar, Rows]:
-        """For a normal that depends on parameters: see `parametric_axes`. Which axis of the joint frame x follows is
+        """For a normal that depends on parameters: see `mechanism`. Which axis of the joint frame x follows is
         decided at their default values."""
         made = Planar(number(self.normal))
         align = made.alignment()

@@ -47,7 +47,7 @@ class Universal(Joint):
         return (*self.axis1, *self.axis2)
 
     def settled(self, number: Callable[[Sequence[Number]], Sequence[float]]) -> tuple[Universal, Rows]:
-        """For axes that depend on parameters: see `parametric_axes`. Their angle remains one of the joint's numbers."""
+        """For axes that depend on parameters: see `mechanism`. Their angle remains one of the joint's numbers."""
         made, z, axis = Universal(number(self.axis1), number(self.axis2)), Vector(*self.axis2), Vector(*self.axis1)
         align, y = made.alignment(), Vector(*unit(z.cross(axis)))
         x = y.cross(z)
