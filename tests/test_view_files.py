@@ -16,7 +16,7 @@ from PIL import Image
 
 import bellcrank as bc
 import children
-from bellcrank.files import atomic
+from bellcrank.files import model_files
 from bellcrank.view import animating, browser_pictures, standalone_page
 from cli_calls import call
 
@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_what_was_there(run: bc.Result, tmp_path: Path, monke
     def refused(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "replace", refused)
+    monkeypatch.setattr(model_files.os, "replace", refused)
     with pytest.raises(bc.FileError, match="No space left"):
         run.animate(file)
     assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]

@@ -20,8 +20,8 @@ _PLACES = {
     "BeamSection": "mechanism.flexible.beam_elements", "FlexibleBody": "mechanism.flexible.flexible_body",
     "Inertia": "mechanism.inertia", "SectionPoint": "mechanism.flexible.beam_elements",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
-    "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
-    "to_torch": "io.export.torch_function",
+    "to_jax": "io.export.array_functions", "to_sympy": "io.export.sympy_expressions",
+    "to_torch": "io.export.array_functions",
     **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers",
     "Pose": "mechanism.pose", "System": "compiled.system",
@@ -82,11 +82,10 @@ if TYPE_CHECKING:
         StateError,
     )
     from bellcrank.formulations import cite
+    from bellcrank.io.export.array_functions import to_jax, to_torch
     from bellcrank.io.export.casadi_function import to_casadi
     from bellcrank.io.export.export_c import export_c
-    from bellcrank.io.export.jax_function import to_jax
     from bellcrank.io.export.sympy_expressions import to_sympy
-    from bellcrank.io.export.torch_function import to_torch
     from bellcrank.io.load import load, read, save
     from bellcrank.mechanism.constraints import (
         Angle,

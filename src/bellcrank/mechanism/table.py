@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import FileError, ModelError, StateError, hint
-from bellcrank.files.contents import text_contents
+from bellcrank.files.model_files import text_contents
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.scalar.jet import Jet
 from bellcrank.scalar.lookup import Constants, entry, floor, locate

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.files.atomic import write_bytes
+from bellcrank.files.model_files import write_bytes
 from bellcrank.system.kernels import Wrenches
 from bellcrank.view.browser_pictures import take_pictures, why_not
 from bellcrank.view.plain_pictures import draw_pictures

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.formula_steps import from_scalar
 from bellcrank.io.native.machine_laws import traced_law
-from bellcrank.io.native.trace import trace, trace_several
+from bellcrank.io.native.trace import from_scalar, trace, trace_several
 from bellcrank.mechanism.forces import LawForce, MachineForce, Wrench
 from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
 from bellcrank.mechanism.forces.machine_force import Bristle, RollingResistance

@@ -1,20 +1,26 @@
-"""Links of an SDF file: masses, and shapes that are kept as data."""
+"""Links of an SDF file: masses, and shapes that are kept as data.
+
+Links of one SDF model touch each other only where the file says so: <self_collide> of the model, or of one of the
+two links, which has the last word. What the file does not let touch becomes rules for `Mechanism.add_contacts`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import combinations
 
 import numpy as np
 
-from bellcrank.io.common.masses import MOMENTS, given_inertia
+from bellcrank.io.common.readings import MOMENTS, given_inertia
 from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.report import Kind, Material, Shape
-from bellcrank.io.sdf.text_values import boolean, number_in
+from bellcrank.io.sdf.frames import FrameNode, Scope, boolean, number_in
 from bellcrank.mechanism.geometry.placed_shape import NAMED, to_color
 from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["read_inertia", "read_material", "read_shape"]
+__all__ = ["keep_apart", "read_inertia", "read_material", "read_shape"]
 
 #: what a collision touches where nothing is said
 _EVERYTHING = 0xFFFF
@@ -142,3 +148,22 @@ def read_material(element: XmlElement) -> Material:
     label = "" if name is None else name.text
     known = NAMED.get(label.removeprefix("Gazebo/").lower())  # the script itself is not read
     return Material(label, to_color(f"#{known}", label) if rgba is None and known else rgba)
+
+
+# -- links of one SDF model touch each other only where the file says so ----------------------------
+def keep_apart(machine: Mechanism, links: Iterable[FrameNode]) -> None:
+    """Rules for pairs of links of one model that must not touch. Cost: the square of the links of a model."""
+    shaped = {shape.body for shape in machine.shapes if shape.role == "collision"}
+    models: dict[int, list[str]] = {}
+    for node in links:
+        model = node.scope.owner
+        if machine.body(node.name).index in shaped and not model.static and not _touches_own(node, model):
+            models.setdefault(id(model), []).append(node.name)
+    for names in models.values():
+        for first, second in combinations(names, 2):
+            machine.set_contact_rule(first, second, touch=False)
+
+
+def _touches_own(node: FrameNode, model: Scope) -> bool:
+    own = node.element.first("self_collide")
+    return model.self_collide if own is None else boolean(own, own.text)

@@ -8,21 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.angles import Turns
-from bellcrank.io.common.kept_ranges import with_ranges
-from bellcrank.io.common.mesh_finder import Folders, MeshFinder
+from bellcrank.io.common.model_meshes import Folders, MeshFinder
 from bellcrank.io.common.names import Names, unused
+from bellcrank.io.common.readings import Turns, with_ranges
 from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import XmlElement, blame, clipped, read_xml
 from bellcrank.io.report import Dynamics, Kind, Limits, Mimic, Note, ReadReport, Shape, warn_of_surprises
-from bellcrank.io.sdf.align import align
 from bellcrank.io.sdf.collect import Collection, collect
-from bellcrank.io.sdf.frames import FrameNode, attach, place, relative
-from bellcrank.io.sdf.gears import between, couple_gearbox, couple_mimics
-from bellcrank.io.sdf.joints import Hinge, make_hinge, read_along
-from bellcrank.io.sdf.links import read_inertia, read_shape
-from bellcrank.io.sdf.self_contact import keep_apart
-from bellcrank.io.sdf.text_values import Poses, boolean, number_in
+from bellcrank.io.sdf.frames import FrameNode, Poses, attach, boolean, number_in, place, relative
+from bellcrank.io.sdf.joints import Hinge, align, between, couple_gearbox, couple_mimics, make_hinge, read_along
+from bellcrank.io.sdf.links import keep_apart, read_inertia, read_shape
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Mechanism
 

@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bellcrank.errors import FileError, ModelError, hint
-from bellcrank.files.contents import contents
+from bellcrank.files.model_files import contents
 from bellcrank.mechanism.forces.element import Element, positive_part
 from bellcrank.scalar.functions import asin, atan, cos, exp, maximum, minimum, sign, sin, sqrt, tan, tanh
 from bellcrank.scalar.graph import Number, is_zero

@@ -1,4 +1,6 @@
-"""Rotations and directions from the decimals of files, with quarter turns made exact.
+"""Rotations, masses and ranges as model files give them.
+
+Rotations and directions from the decimals of files, with quarter turns made exact.
 
 A right angle in a file is text such as 1.57079632679. Its cosine, 5e-12 instead of 0, would be a term in
 every equation of motion; so angles that can only be meant as multiples of pi/2 are taken as such.
@@ -7,15 +9,21 @@ every equation of motion; so angles that can only be meant as multiples of pi/2 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from bellcrank.io.common.xml import XmlElement, blame
+from bellcrank.io.report import Kind, Limits, ReadReport
+from bellcrank.mechanism.inertia import Inertia
+from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["ANGLE_TOLERANCE", "Turns", "cosine_sine", "rotation", "unit"]
+__all__ = ["MOMENTS", "Turns", "cosine_sine", "given_inertia", "rotation", "unit", "with_ranges"]
 
+
+# -- rotations and directions from the decimals of files, with quarter turns made exact -------------
 #: decimals of pi/2 that people write are this close to it
 ANGLE_TOLERANCE = 1e-10
 _QUARTERS = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
@@ -77,3 +85,43 @@ def unit(vector: Sequence[float]) -> tuple[float, ...]:
     scaled = [v / largest for v in vector]
     length = math.hypot(*scaled)
     return tuple(v / length for v in scaled)
+
+
+# -- masses of links as files give them, physical or not --------------------------------------------
+#: the order in which files name the moments of inertia
+MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+
+
+def given_inertia(element: XmlElement, mass: float, moments: Sequence[float], pose: Pose,
+                  note: Callable[[Kind, XmlElement, str], None]) -> Inertia:
+    """The inertia of a link: the mass [kg] lies at the origin of `pose`, the `MOMENTS` [kg m^2] are along its axes."""
+    xx, xy, xz, yy, yz, zz = moments
+    if not any((mass, *moments)):
+        return Inertia.zero()
+    with blame(element):
+        # files in use are often not physical; the user decides, so the numbers stay
+        inertia = Inertia(mass, (0.0, 0.0, 0.0), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]], checked=False)
+        problem = inertia.problem()
+        inertia = inertia.transformed(pose)
+    if problem:
+        note("warned", element, f"kept as given, though no real body has it: {problem}")
+    return inertia
+
+
+# -- ranges of joints in files, kept with the machine -----------------------------------------------
+#: ends so far away stand for none, in formats that want numbers
+_ENDLESS = 1e9
+
+
+def with_ranges(machine: Mechanism, report: ReadReport) -> tuple[Mechanism, ReadReport]:
+    """A machine that was read, with the ranges of its joints, and the report. Ranges that no joint with one coordinate
+    has, and those turned round, are in the report alone."""
+    limits: Mapping[str, Limits] = report.limits
+    joints = {record.name: record.joint for record in machine.joints}
+    for name, ends in limits.items():
+        lower = -math.inf if ends.lower <= -_ENDLESS else ends.lower
+        upper = math.inf if ends.upper >= _ENDLESS else ends.upper
+        if (name in joints and joints[name].nq == 1 and lower <= upper
+                and not (math.isinf(lower) and math.isinf(upper))):
+            machine.set_range(name, lower, upper)
+    return machine, report

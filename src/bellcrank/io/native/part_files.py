@@ -1,27 +1,194 @@
-"""Ready-made force elements in model files: what they are, written and read."""
+"""Shapes, flexible bodies and ready-made force elements in model files: written and read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
+import bellcrank.io.native.part_schema as schema
+from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
+from bellcrank.io.common.model_meshes import MeshFinder, MeshStore
 from bellcrank.io.native.formula import Formula
 from bellcrank.mechanism import ready_made
 from bellcrank.mechanism.contact.contact_material import BendRate
+from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffening
+from bellcrank.mechanism.flexible.reduced_body import StressModes
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
 from bellcrank.mechanism.forces.cylinder import CylinderForce, HydraulicCylinder, PressureRate
 from bellcrank.mechanism.forces.machine_force import Bristle, BristleForce, BristleRate, RollingResistance
 from bellcrank.mechanism.forces.motors import CurrentRate, DcMotor, MotorTorque
 from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
+from bellcrank.mechanism.geometry.placed_shape import AnyShape
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
+from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.parts import AddedState
 from bellcrank.mechanism.table import Table
 
-__all__ = ["add_ready_joint_force", "add_ready_spring", "add_tyre", "dump_ready", "element_of_state", "element_states",
-           "states_last"]
+__all__ = ["add_ready_joint_force", "add_ready_spring", "add_tyre", "dump_flexible", "dump_ready", "dump_shape",
+           "element_of_state", "element_states", "read_flexible", "read_solid", "states_last"]
 
+
+# -- shapes in model files --------------------------------------------------------------------------
+#: types of shapes by their names in files, and their numbers
+_SOLIDS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "box": (Box, ("size",)), "sphere": (Sphere, ("radius",)), "ellipsoid": (Ellipsoid, ("radii",)),
+    "cylinder": (Cylinder, ("radius", "length")), "capsule": (Capsule, ("radius", "length")),
+    "cone": (Cone, ("radius", "length")), "plane": (Plane, ("size",))}
+
+
+def dump_shape(shape: AnyShape, name: str, store: MeshStore) -> dict[str, Any]:
+    """Type and numbers of a shape; meshes of files by the name of the file."""
+    if isinstance(shape, Mesh):
+        if shape.path is not None:
+            made: dict[str, Any] = {"type": "mesh", "file": store.name(shape, name)}
+            return made if shape.scale == (1.0, 1.0, 1.0) else {**made, "scale": list(shape.scale)}
+        made = {"type": "mesh", "vertices": shape.vertices.tolist(), "faces": shape.faces.astype(float).tolist()}
+        return made if shape.colors is None else {**made, "colors": shape.colors.tolist()}
+    if isinstance(shape, HeightField):
+        return {"type": "heightfield", "x": list(shape.x), "y": list(shape.y), "heights": shape.heights.tolist(),
+                **({} if shape.kind == "monotone" else {"kind": shape.kind})}
+    kind = type(shape).__name__.lower()
+    values = {label: getattr(shape, label) for label in _SOLIDS[kind][1]}
+    return {"type": kind, **{label: list(v) if isinstance(v, tuple) else v for label, v in values.items()
+                             if v is not None}}
+
+
+def read_solid(part: Any, finder: MeshFinder, source: str) -> AnyShape:
+    """The shape; `NotFoundError` if its mesh is not there."""
+    if part.type == "heightfield":
+        return HeightField(part.x, part.y, part.heights, kind=part.kind)
+    if part.type != "mesh":
+        kind, labels = _SOLIDS[part.type]
+        made: AnyShape = kind(*(getattr(part, label) for label in labels))
+        return made
+    return _mesh(part, finder, source)
+
+
+def _mesh(part: schema.MeshShapePart, finder: MeshFinder, source: str) -> Mesh:
+    if (part.file is None) == (part.vertices is None) or (part.vertices is None) != (part.faces is None):
+        raise ModelError("a mesh has either a file, or vertices and faces")
+    if part.file is not None:
+        if part.colors is not None:
+            raise ModelError("colors are those of faces in this file; a mesh of another file has its own")
+        return Mesh.read(finder.find(part.file, source), (1.0, 1.0, 1.0) if part.scale is None else part.scale)
+    if part.scale is not None:
+        raise ModelError("scale is that of a file; multiply the vertices themselves")
+    assert part.faces is not None and part.vertices is not None
+    if any(x != int(x) for face in part.faces for x in face):
+        raise ModelError("faces are numbers of vertices, counted from 0")
+    return Mesh(part.vertices, [[int(x) for x in face] for face in part.faces], colors=part.colors)
+
+
+# -- flexible bodies in model files: all their numbers, array by array, as rows ---------------------
+#: the arrays of `ShapeIntegrals`, and their shapes for k modes
+_INTEGRALS = {"first": "33", "first_rates": "k33", "second": "33", "second_rates": "k33", "second_curves": "kk33",
+              "linear": "3k", "angular": "3k", "angular_rates": "k3k", "modal": "kk", "moment": "3"}
+
+
+def dump_flexible(body: FlexibleBody) -> dict[str, Any]:
+    """What a file holds of a flexible body."""
+    made: dict[str, Any] = {
+        "inertia": body.inertia, "names": dict(body.names), "nodes": _rows(body.nodes), "modes": _rows(body.modes),
+        "stiffness": _rows(body.stiffness), "damping": _rows(body.damping),
+        "integrals": _dump_integrals(body.integrals)}
+    if body.clamped is not None:
+        made["clamped"] = body.clamped
+    more = body.stiffening
+    if more is not None:
+        made["stiffening"] = {"products": [list(pair) for pair in more.products], "shapes": _rows(more.shapes),
+                              "integrals": _dump_integrals(more.integrals)}
+    if body.forces is not None:
+        made["forces"] = _rows(body.forces)
+    if body.edges is not None:
+        made["edges"] = body.edges.tolist()
+    if body.stresses is not None:
+        made["stresses"] = _dump_stresses(body.stresses)
+    return made
+
+
+def _dump_stresses(modes: StressModes) -> dict[str, Any]:
+    made: dict[str, Any] = {"nodes": modes.nodes.tolist(), "positions": _rows(modes.positions),
+                            "stress": _rows(modes.stress)}
+    if modes.strain is not None:
+        made["strain"] = _rows(modes.strain)
+    if modes.places:
+        made["places"] = list(modes.places)
+    return made
+
+
+def _read_stresses(part: schema.StressesPart, k: int) -> StressModes:
+    p = len(part.nodes)
+    if part.places is not None and len(part.places) != p:
+        raise ModelError(f"stresses: places: needs {p} names, got {len(part.places)}")
+    return StressModes(_array("stresses: stress", part.stress, (p, 6, k)),
+                       None if part.strain is None else _array("stresses: strain", part.strain, (p, 6, k)),
+                       np.array([_whole("stresses: nodes", x) for x in part.nodes], dtype=np.int64),
+                       _array("stresses: positions", part.positions, (p, 3)), tuple(part.places or ()))
+
+
+def read_flexible(part: schema.FlexiblePart) -> FlexibleBody:
+    """The body."""
+    n, k = len(part.nodes), len(part.stiffness)
+    more = None
+    if part.stiffening is not None:
+        given = part.stiffening
+        pairs = [[_whole("stiffening: products", x) for x in pair] for pair in given.products]
+        for pair in pairs:
+            if len(pair) != 2 or not 0 <= pair[0] <= pair[1] < k:
+                raise ModelError(f"stiffening: the product {pair} must be two of the {k} modes, in order")
+        s = len(pairs)
+        more = Stiffening(tuple((a, b) for a, b in pairs), _array("shapes", given.shapes, (n, 3, s)),
+                          _read_integrals(given.integrals, k + s))
+    return FlexibleBody(
+        _array("nodes", part.nodes, (n, 3)), _array("modes", part.modes, (n, 6, k)),
+        _array("stiffness", part.stiffness, (k, k)), _array("damping", part.damping, (k, k)),
+        _read_integrals(part.integrals, k), {name: _whole(f"node {name!r}", x) for name, x in part.names.items()},
+        part.inertia, part.clamped, more,
+        None if part.forces is None else _array("forces", part.forces, (n, 6, k)),
+        None if part.stresses is None else _read_stresses(part.stresses, k),
+        None if part.edges is None else _array("edges", part.edges, (len(part.edges), 2)).astype(np.int64))
+
+
+def _whole(what: str, value: float) -> int:
+    if value != int(value):
+        raise ModelError(f"{what}: needs whole numbers, got {value}")
+    return int(value)
+
+
+def _dump_integrals(integrals: ShapeIntegrals) -> dict[str, Any]:
+    return {"mass": float(integrals.mass), **{name: _rows(getattr(integrals, name)) for name in _INTEGRALS}}
+
+
+def _read_integrals(part: schema.IntegralsPart, k: int) -> ShapeIntegrals:
+    arrays = [_array(f"integrals: {name}", getattr(part, name), tuple(k if c == "k" else int(c) for c in shape))
+              for name, shape in _INTEGRALS.items()]
+    return ShapeIntegrals(part.mass, *arrays)
+
+
+def _rows(values: Floats) -> list[Any]:
+    flat: list[Any] = values.tolist() if values.ndim < 3 else values.reshape(len(values), -1).tolist()
+    return flat
+
+
+def _array(what: str, rows: Any, shape: tuple[int, ...]) -> Floats:
+    try:
+        found = np.array(rows, dtype=float)
+    except ValueError:
+        raise ModelError(f"{what}: rows have different lengths") from None
+    if found.size != int(np.prod(shape)):
+        raise ModelError(f"{what}: needs {' x '.join(map(str, shape))} numbers, got {found.size}")
+    made = found.reshape(shape)
+    made.setflags(write=False)
+    return made
+
+
+# -- ready-made force elements in model files: what they are, written and read ----------------------
 #: names of plain numbers of elements in files, those left out where they are usual, and the usual values
 _NUMBERS: dict[type, dict[str, float | None]] = {
     GasSpring: {"length": None, "reach": None, "exponent": 1.0, "damping": 0.0},
@@ -51,7 +218,7 @@ class Writes(Protocol):
 
 
 class Reads(Protocol):
-    """What reads numbers and laws: see `file_values`."""
+    """What reads numbers and laws: see `build`."""
 
     m: Mechanism
 
