@@ -17,7 +17,7 @@ from PIL import Image
 import bellcrank as bc
 import children
 from bellcrank.files import model_files
-from bellcrank.view import animating, browser_pictures, standalone_page
+from bellcrank.view import animating, standalone_page
 from cli_calls import call
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -92,7 +92,7 @@ def test_what_is_missing_is_named(run: bc.Result, tmp_path: Path, no_browser: No
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(bc.ModelError, match="MP4 films need ffmpeg"):
         run.animate(tmp_path / "run.mp4")
-    assert browser_pictures.browser_program() is None
+    assert animating.browser_program() is None
     assert not list(tmp_path.iterdir())
 
 

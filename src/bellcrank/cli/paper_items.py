@@ -6,8 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bellcrank.cli.application import FAILED, FINE
-from bellcrank.cli.output import Output, UsageError, complain
+from bellcrank.cli.output import FAILED, FINE, Output, UsageError, complain
 from bellcrank.errors import FileError, ModelError
 
 __all__ = ["paper", "papers"]
@@ -27,8 +26,7 @@ def papers(docs: Path | None, short: bool, output: Output) -> int:
 
 
 def _pages(folder: Path, short: bool, output: Output) -> int:
-    from bellcrank.papers.drawing import missing
-    from bellcrank.papers.page import write_pages
+    from bellcrank.papers.page import missing, write_pages
 
     with output.bar("computing") as bar:
         def progress(name: str, done: int, count: int) -> None:
@@ -84,7 +82,7 @@ def _make(folder: Path) -> None:
 
 
 def _drawn(item: Any, result: Any, path: Path, output: Output) -> list[str]:
-    from bellcrank.papers.drawing import draw, missing
+    from bellcrank.papers.page import draw, missing
 
     if missing():
         output.warn(f"no picture: it is drawn by {missing()}, which is not installed")

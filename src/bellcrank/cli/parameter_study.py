@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.cli.application import FAILED, FINE
-from bellcrank.cli.models import check_method, read_model, settings_of, warn_of, with_settings
-from bellcrank.cli.options import pair
-from bellcrank.cli.output import Output, UsageError, complain
+from bellcrank.cli.models import check_method, pair, read_model, settings_of, warn_of, with_settings
+from bellcrank.cli.output import FAILED, FINE, Output, UsageError, complain
 from bellcrank.errors import AssemblyError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
     import xarray
 
     from bellcrank.compiled.system import System
-    from bellcrank.studies.drawn_samples import DrawnSamples
+    from bellcrank.studies.sample_table import DrawnSamples
 
 __all__ = ["StudyRequest", "sweep"]
 
@@ -144,8 +142,8 @@ def _varied(text: str) -> tuple[str, Any]:
 
 def _samples(request: StudyRequest, grid: dict[str, Any]) -> xarray.Dataset | DrawnSamples | None:
     """What is drawn, as many at each point of the grid as make `runs` in all; of very many, chunk by chunk."""
-    from bellcrank.studies.drawn_samples import drawn_samples
     from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
+    from bellcrank.studies.sample_table import drawn_samples
 
     if not request.sample or request.runs is None:
         return None

@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bellcrank.cli.application import FAILED, FILE, FINE, INTERRUPTED
-from bellcrank.cli.models import (
-    assemble,
-    check_method,
-    keyframe_of,
-    read_model,
-    settings_of,
-    warn_of,
-    with_settings,
-)
-from bellcrank.cli.output import Bar, Output, UsageError, complain
-from bellcrank.cli.results import check_ending, dissipated
+from bellcrank.cli.models import assemble, check_method, keyframe_of, read_model, settings_of, warn_of, with_settings
+from bellcrank.cli.output import FAILED, FILE, FINE, INTERRUPTED, Bar, Output, UsageError, complain
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
@@ -31,6 +21,36 @@ if TYPE_CHECKING:
     from bellcrank.system.state import State
 
 __all__ = ["PlotRequest", "Request", "plot", "simulate"]
+
+
+# -- results of runs on the command line: names of their files, and energy that went away -----------
+#: samples that are enough to estimate an integral over the run
+_ENOUGH = 2000
+
+
+def check_ending(path: Path) -> None:
+    """The name of a result says its format."""
+    if path.suffix.lower() not in (".nc", ".csv"):
+        raise UsageError(f"{path}: the name says the format; results end in .nc (NetCDF) or .csv")
+
+
+def dissipated(system: System, result: Result) -> float:
+    """About how much energy [J] dampers, friction and drag took in a run, from its samples."""
+    from bellcrank.analyze import dissipated_power
+
+    samples = int(result.sizes["time"])
+    if samples < 2:
+        return 0.0
+    some = result.isel(time=np.unique(np.linspace(0, samples - 1, _ENOUGH).astype(int)))
+    t, q, u = (some[name].values for name in ("time", "q", "u"))
+    good = np.isfinite(q).all(axis=1) & np.isfinite(u).all(axis=1)
+    try:
+        power = dissipated_power(system, q[good], u[good], t=t[good])
+    except BellcrankError:  # states of a run that failed may lie outside all laws
+        return 0.0
+    found = float(0.5 * ((power[1:] + power[:-1]) * np.diff(t[good])).sum())
+    return found if np.isfinite(found) else 0.0
+
 
 #: errors of loops [m] that are rounding
 _CLOSED = 1e-9

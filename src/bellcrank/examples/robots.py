@@ -1,17 +1,19 @@
-"""Robots and machines with tree structure."""
+"""Robots: arms and legged machines, with and without loops, and platforms on several legs."""
 
 from __future__ import annotations
 
 import math
 
+from bellcrank.examples.linkages import Point, bar, cross, direction
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Cylindrical, Free, Prismatic, Revolute, Spherical
+from bellcrank.mechanism.joints import Cylindrical, Free, Prismatic, Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
-__all__ = ["arm", "crane", "quadruped", "scara"]
+__all__ = ["arm", "crane", "delta", "linkage_quadruped", "quadruped", "scara", "stewart"]
 
 
+# -- robots and machines with tree structure --------------------------------------------------------
 def scara() -> Mechanism:
     """A SCARA robot: two parallel hinges and a quill that turns and slides."""
     m = Mechanism("scara")
@@ -70,4 +72,92 @@ def crane() -> Mechanism:
     m.add_joint("travel", Prismatic("x"), m.ground, bridge, Pose((0, 0, 6.0)))
     m.add_joint("traverse", Prismatic("y"), bridge, trolley)
     m.add_joint("swing", Spherical(), trolley, load)
+    return m
+
+
+# -- walking machines whose legs contain loops ------------------------------------------------------
+def linkage_quadruped() -> Mechanism:
+    """A floating trunk on four legs whose knees are moved through a four-bar: a crank at the top of the thigh, a
+    push rod, and a lever of the shank behind the knee. In the design position, with the trunk's centre at the
+    origin. 18 degrees of freedom, 6 of the trunk and 3 per leg: drive "FL_abduction", "FL_hip", "FL_crank" and
+    likewise those of FR, HL, HR. Each four-bar has three redundant constraints.
+    """
+    m = Mechanism("linkage quadruped")
+    trunk = m.add_body("trunk", Inertia.box(12.0, (0.4, 0.2, 0.12)))
+    m.add_joint("floating", Free(), m.ground, trunk, at=(0, 0, 0))
+    roll, pitch = Revolute("x"), Revolute("y")
+    for name, x, inner in (("FL", 0.2, 0.08), ("FR", 0.2, -0.08), ("HL", -0.2, 0.08), ("HR", -0.2, -0.08)):
+        y = inner + math.copysign(0.08, inner)
+        top, knee, foot = (x, y, 0.0), (x - 0.1, y, -0.18), (x, y, -0.36)
+        # the four-bar: thigh from `motor` to `knee`, crank, rod and the shank's lever
+        motor, crank_pin, lever = (x - 0.01, y, -0.02), (x - 0.045, y, 0.0), (x - 0.145, y, -0.145)
+        hip = m.add_body(f"{name}_hip", Inertia.cylinder(0.7, 0.04, 0.06, "y", (x, (inner + y) / 2, 0.0)))
+        thigh = m.add_body(f"{name}_thigh", bar(0.9, top, knee, 0.02))
+        shank = m.add_body(f"{name}_shank", bar(0.25, knee, foot, 0.012).combined(bar(0.06, knee, lever, 0.012)))
+        crank = m.add_body(f"{name}_crank", bar(0.08, motor, crank_pin, 0.01))
+        rod = m.add_body(f"{name}_rod", bar(0.1, crank_pin, lever, 0.006))
+        m.add_joint(f"{name}_abduction", roll, trunk, hip, at=(x, inner, 0.0))
+        m.add_joint(f"{name}_hip", pitch, hip, thigh, at=top)
+        m.add_joint(f"{name}_knee", pitch, thigh, shank, at=knee)
+        m.add_joint(f"{name}_crank", pitch, thigh, crank, at=motor)
+        m.add_joint(f"{name}_pin", pitch, crank, rod, at=crank_pin)
+        m.add_joint(f"{name}_lever", pitch, rod, shank, at=lever)
+        m.add_frame(f"{name}_foot", shank, Pose(foot))
+    return m
+
+
+# -- parallel robots: a platform on several legs ----------------------------------------------------
+def _around(radius: float, angle: float, z: float) -> Point:
+    return radius * math.cos(angle), radius * math.sin(angle), z
+
+
+def _along(start: Point, end: Point, part: float) -> Point:
+    x, y, z = (a + part * (b - a) for a, b in zip(start, end, strict=True))
+    return x, y, z
+
+
+def stewart() -> Mechanism:
+    """A Gough-Stewart platform: six legs, each a cylinder on a universal joint, a piston that slides in it, and
+    a ball joint under the platform; in the design position. Six degrees of freedom: drive "leg1.slide" to
+    "leg6.slide". Each leg leaves the platform all its freedom and none of its own."""
+    m = Mechanism("stewart")
+    height = 0.8
+    platform = m.add_body("platform", Inertia.cylinder(40.0, 0.35, 0.04, "z", (0.0, 0.0, height)))
+    for leg in range(1, 7):
+        pair, side = (leg - 1) // 2 * 2.0 * math.pi / 3.0, 1.0 if leg % 2 else -1.0
+        foot = _around(0.6, pair + side * math.radians(12.0), 0.0)
+        head = _around(0.35, pair + side * math.radians(48.0), height)
+        axis = direction(foot, head)
+        first = cross((0.0, 0.0, 1.0), axis)
+        cylinder = m.add_body(f"leg{leg}.cylinder", bar(5.0, foot, _along(foot, head, 0.55), 0.03))
+        piston = m.add_body(f"leg{leg}.piston", bar(2.0, _along(foot, head, 0.4), head, 0.015))
+        m.add_joint(f"leg{leg}.foot", Universal(first, cross(axis, first)), m.ground, cylinder, at=foot)
+        m.add_joint(f"leg{leg}.slide", Prismatic(axis), cylinder, piston, at=foot)
+        m.add_joint(f"leg{leg}.ball", Spherical(), piston, platform, at=head)
+    return m
+
+
+def delta() -> Mechanism:
+    """Clavel's delta robot, hanging: three arms on hinges, each with a parallelogram of two rods to the platform,
+    which does not turn; in the design position. Three degrees of freedom: drive "leg1.arm" to "leg3.arm".
+
+    With ball joints at both ends each rod could spin about itself: here they have a universal joint at the
+    elbow. Then 10 bodies, 3 hinges, 6 universal and 6 ball joints leave 60 - 15 - 24 - 18 = 3 freedoms, none idle
+    and no constraint redundant.
+    """
+    m = Mechanism("delta")
+    height = -0.6
+    platform = m.add_body("platform", Inertia.cylinder(0.6, 0.06, 0.02, "z", (0.0, 0.0, height)))
+    for leg in range(1, 4):
+        turn = (leg - 1) * 2.0 * math.pi / 3.0
+        across = (-math.sin(turn), math.cos(turn), 0.0)
+        hip, elbow, wrist = _around(0.2, turn, 0.0), _around(0.4, turn, -0.12), _around(0.06, turn, height)
+        arm = m.add_body(f"leg{leg}.arm", bar(0.8, hip, elbow, 0.02))
+        m.add_joint(f"leg{leg}.arm", Revolute(across), m.ground, arm, at=hip)
+        for name, side in (("left", 0.05), ("right", -0.05)):
+            top, bottom = ((p[0] + side * across[0], p[1] + side * across[1], p[2]) for p in (elbow, wrist))
+            rod = m.add_body(f"leg{leg}.{name}", bar(0.12, top, bottom, 0.006))
+            m.add_joint(f"leg{leg}.{name}.elbow", Universal(across, cross(direction(top, bottom), across)), arm, rod,
+                        at=top)
+            m.add_joint(f"leg{leg}.{name}.wrist", Spherical(), rod, platform, at=bottom)
     return m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.examples.shapes import bar, cross, direction, slender, vee
+from bellcrank.examples.linkages import bar, cross, direction, slender, vee
 from bellcrank.mechanism.constraints import RollingDisk
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Planar, Prismatic, Revolute, Spherical, Universal

@@ -19,7 +19,6 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError, NotYetError
-from bellcrank.studies.first_states import FirstStates, with_rows
 from bellcrank.studies.kept_values import (
     ChunkResult,
     MisuseError,
@@ -30,7 +29,7 @@ from bellcrank.studies.kept_values import (
     simulated_values,
 )
 from bellcrank.studies.sample_table import SampleTable
-from bellcrank.studies.study import Study, candidates, error_text
+from bellcrank.studies.study import FirstStates, Study, candidates, error_text, with_rows
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System

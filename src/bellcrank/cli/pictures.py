@@ -1,4 +1,4 @@
-"""``bellcrank animate``: machines and results as pages, films and stills."""
+"""``bellcrank animate`` and ``bellcrank show``: machines and results as pages, films and stills, and in the browser."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bellcrank.cli.application import FINE
 from bellcrank.cli.models import assemble, read_model, settings_of, warn_of, with_settings
-from bellcrank.cli.output import Output, UsageError
+from bellcrank.cli.output import FINE, Output, UsageError
 from bellcrank.errors import BellcrankError, FileError, ModelError, StateError
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["FilmRequest", "animate"]
+__all__ = ["FilmRequest", "ShowRequest", "animate", "show"]
 
 
+# -- ``bellcrank animate``: machines and results as pages, films and stills -------------------------
 @dataclass(frozen=True)
 class FilmRequest:
     """What is to be shown, and how."""
@@ -75,7 +75,7 @@ def _thing(request: FilmRequest, output: Output, bar: Any) -> Any:
     from bellcrank.compiled.compile import compile
 
     if Path(request.what).suffix.lower() == ".nc":
-        return _result(request, output)
+        return _run_for_film(request, output)
     machine, report = read_model(request.what, request.options, request.floating_base)
     warn_of(report, output)
     if request.duration <= 0.0 and not request.settings:
@@ -106,7 +106,7 @@ def _thing(request: FilmRequest, output: Output, bar: Any) -> Any:
     return result
 
 
-def _result(request: FilmRequest, output: Output) -> Result:
+def _run_for_film(request: FilmRequest, output: Output) -> Result:
     from bellcrank.compiled.compile import compile
     from bellcrank.simulate.netcdf import open_result
 
@@ -150,3 +150,74 @@ def _size(text: str) -> tuple[int, int]:
 
 def _bytes(size: int) -> str:
     return f"{size / 1e6:.2f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
+# -- ``bellcrank show``: machines and results in the browser, with a program behind the page --------
+@dataclass(frozen=True)
+class ShowRequest:
+    """What is to be shown, and to whom."""
+
+    what: Sequence[str]
+    model: str | None
+    settings: Sequence[str]
+    side_by_side: bool
+    options: Sequence[str]
+    floating_base: bool
+    host: str
+    port: int
+    browser: bool
+
+
+def show(request: ShowRequest, output: Output) -> int:
+    """Serve the page until Ctrl-C."""
+    from bellcrank.view.showing import show as serve
+
+    with output.bar("reading") as bar:
+        results = [Path(name).suffix.lower() == ".nc" for name in request.what]
+        if len(request.what) > 1 and not all(results):
+            raise UsageError("several things are compared if all of them are results (.nc)")
+        machine = _machine(request, output) if not all(results) or request.model is not None else None
+        bar.stage("compiling")
+        things = [machine] if machine is not None and not all(results) else [
+            _run_to_show(name, None if machine is None else machine[0]) for name in request.what]
+        bar.stage("drawing")
+        try:
+            view = serve(*things, labels=[Path(name).stem for name in request.what],
+                         side_by_side=request.side_by_side or None, host=request.host, port=request.port,
+                         browser=request.browser, block=False)
+        except (ModelError, StateError) as error:
+            raise UsageError(str(error)) from error
+    for note in view.scene.notes:
+        output.warn(note)
+    for text in view.scene.about:
+        output.text(text)
+    output.text(f"{view.scene.title} is shown at {view.url} (Ctrl-C ends it)")
+    output.data({"command": "show", "status": "shown", "model": view.scene.title, "url": view.url,
+                 "tracks": len(view.scene.tracks), "notes": [*view.scene.notes, *view.scene.about]})
+    view.wait()
+    return FINE
+
+
+def _machine(request: ShowRequest, output: Output) -> tuple[Any, Any]:
+    """The system, and the state that settings ask for."""
+    from bellcrank.compiled.compile import compile
+
+    name = request.model if request.model is not None else request.what[0]
+    mechanism, report = read_model(name, request.options, request.floating_base)
+    warn_of(report, output)
+    system = compile(mechanism, lock="massless")
+    settings = settings_of(system, request.settings)
+    system = with_settings(system, settings)
+    return system, assemble(system, settings) if request.settings else None
+
+
+def _run_to_show(name: str, system: Any) -> Any:
+    """A result with the machine it is said to be of, or with that in its file."""
+    from bellcrank.simulate.netcdf import open_result
+
+    result = open_result(name)
+    try:
+        return result.rebuild() if system is None else result.attach(system)
+    except BellcrankError as error:
+        more = "; or say which machine it is of: --model MODEL" if system is None else ""
+        raise UsageError(f"{name}: {error}{more}") from error
