@@ -94,7 +94,7 @@ def test_the_tables_of_constraints_are_not_true_by_themselves() -> None:
 
 def test_references_are_those_of_the_tests() -> None:
     """The excerpts that the package carries, against the whole files."""
-    from bellcrank.papers.reference_data import reference
+    from bellcrank.papers.measurements import reference
 
     def whole(name: str) -> Any:
         return json.loads((Path(__file__).parent / "data" / "loops" / f"{name}.json").read_text())

@@ -9,12 +9,12 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.native import same, text_of
-from bellcrank.mechanism.forces import coordinate_forces, cylinder, machine_force, motors, tyre
+from bellcrank.mechanism.forces import coordinate_forces, machine_force, motors, tyre
 from bellcrank.mechanism.table import Table
 from everything import everything
 
-KINDS = {"lift": cylinder.CylinderForce, "gas": coordinate_forces.GasSpring, "bump": coordinate_forces.BumpStop,
-         "strap": coordinate_forces.BumpStop, "shut": cylinder.CylinderForce, "brake": machine_force.BristleForce,
+KINDS = {"lift": motors.CylinderForce, "gas": coordinate_forces.GasSpring, "bump": coordinate_forces.BumpStop,
+         "strap": coordinate_forces.BumpStop, "shut": motors.CylinderForce, "brake": machine_force.BristleForce,
          "clutch": machine_force.BristleForce, "bar": coordinate_forces.TorsionBar, "belt": coordinate_forces.Belt,
          "dc": motors.MotorTorque, "rolling": machine_force.RollingResistance, "plain tyre": tyre.Tyre,
          "tyre": tyre.Tyre, "set": tyre.Tyre}

@@ -41,7 +41,7 @@ _PLACES = {
     **dict.fromkeys(("Rollout", "rollout"), "simulate.rollout"),
     **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
     "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
-    **dict.fromkeys(("latin_hypercube", "random_samples", "sobol"), "studies.random_samples"),
+    **dict.fromkeys(("latin_hypercube", "random_samples", "sobol"), "studies.sample_table"),
     "drawn_samples": "studies.sample_table",
     "open_sweep": "studies.zarr_store", "sweep": "studies.sweeping",
 }
@@ -123,8 +123,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.rollout import Rollout, rollout
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit, lift_off
-    from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
-    from bellcrank.studies.sample_table import drawn_samples
+    from bellcrank.studies.sample_table import drawn_samples, latin_hypercube, random_samples, sobol
     from bellcrank.studies.sweeping import sweep
     from bellcrank.studies.zarr_store import open_sweep
     from bellcrank.system.state import State

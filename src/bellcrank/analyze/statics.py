@@ -33,7 +33,7 @@ from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
 from bellcrank.errors import AssemblyError, BellcrankWarning, NotYetError, SingularError, StateError, outside
 from bellcrank.loops.tolerances import CLOSED
-from bellcrank.mechanism.forces.cylinder import PressureRate
+from bellcrank.mechanism.forces.motors import PressureRate
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.system.assembly_speeds import initial_speeds
 from bellcrank.system.held_values import batch_axes, near, one_of

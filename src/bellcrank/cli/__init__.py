@@ -144,8 +144,8 @@ def sweep(model: Model,
     Without --out, the last values of every run are kept, and what they are over all runs is printed. A sweep with
     --out that was interrupted or killed goes on with --resume and the same arguments.
     """
-    from bellcrank.cli.parameter_study import StudyRequest
-    from bellcrank.cli.parameter_study import sweep as run
+    from bellcrank.cli.simulation import StudyRequest
+    from bellcrank.cli.simulation import sweep as run
 
     request = StudyRequest(model, vary or (), sample or (), runs, method, seed, duration, step, stepper, interval,
                            settings or (), reduce or (), out, resume, chunk, executor, address, formulation,
@@ -341,7 +341,7 @@ def papers(docs: Annotated[Path | None, typer.Option(
            short: Annotated[bool, typer.Option("--short", help="with --docs: the short form of every item")] = False,
            quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
     """List the figures and tables of the five papers that can be computed anew, or write the pages that show them."""
-    from bellcrank.cli.paper_items import papers as run
+    from bellcrank.cli.machines import papers as run
 
     raise typer.Exit(run(docs, short, Output(json, quiet, progress)))
 
@@ -360,7 +360,7 @@ def paper(item: Annotated[str, typer.Argument(metavar="ITEM", help="a name that 
 
     The exit code is 1 where values differ that should agree.
     """
-    from bellcrank.cli.paper_items import paper as run
+    from bellcrank.cli.machines import paper as run
 
     raise typer.Exit(run(item, short, out, picture, Output(json, quiet, progress)))
 

@@ -14,10 +14,9 @@ from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import new_name, number, triple
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.body_forces import Wrench
-from bellcrank.mechanism.forces.cylinder import CylinderForce, PressureRate
 from bellcrank.mechanism.forces.element import Along, required_arguments
 from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate, MachineLaw
-from bellcrank.mechanism.forces.motors import CurrentRate, MotorTorque
+from bellcrank.mechanism.forces.motors import CurrentRate, CylinderForce, MotorTorque, PressureRate
 from bellcrank.mechanism.forces.tyre import TyreRate
 from bellcrank.mechanism.parts import AddedOutput, AddedState, FirstOrder
 from bellcrank.mechanism.placed_elements import JointForce, JointSum, Spring

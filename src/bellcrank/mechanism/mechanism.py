@@ -8,6 +8,7 @@ that are turned from there to where it points.
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +26,6 @@ from bellcrank.mechanism.add_forces import point_needed
 from bellcrank.mechanism.carried_joints import Carrier, check_poses, open_poses
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, tried_motion, triple
 from bellcrank.mechanism.contact.add_contacts import TouchingBodies
-from bellcrank.mechanism.coupling import Law1
 from bellcrank.mechanism.flexible.deformation import add_deformation, order_modes
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.forces.body_forces import Wrench
@@ -33,17 +33,77 @@ from bellcrank.mechanism.forces.element import Element
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Planar, Universal, Weld
 from bellcrank.mechanism.joints.joint import Joint, unit_vector
-from bellcrank.mechanism.motion import Law
+from bellcrank.mechanism.motion import Entry, Fixed, Law, Law1, ParametricLaw, Prescribed
 from bellcrank.mechanism.parts import Body, Connection, Frame
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
-from bellcrank.mechanism.prescribing import prescribed_by
 from bellcrank.mechanism.turns import Rows, has_parameter, way_between
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 
 __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
+
+
+# -- what `Mechanism.prescribe` makes of a law that is given for a joint, checked -------------------
+def prescribed_by(record: Connection, law: Any, coordinate: int | str | None) -> Prescribed:
+    """The joint's prescribed motion, with what was prescribed of other coordinates before."""
+    where, kind = f"joint {record.name!r}", record.joint
+    if not callable(law):
+        law = _constant(record, law, coordinate)
+    elif not _takes_an_argument(law):
+        raise ModelError(f"{where}: a motion law takes the time as its argument")
+    if kind.nu == 0:
+        raise ModelError(f"{where}: a {type(kind).__name__} has no coordinate to prescribe")
+    if kind.nq != kind.nu:
+        if coordinate is not None:
+            raise ModelError(f"{where}: quaternion joints are prescribed whole, by a law that returns all {kind.nq} "
+                             "coordinates")
+        return Prescribed((), tried_motion(f"{where}: the motion law", law, kind.nq))
+    law = tried_motion(f"{where}: the motion law", law, kind.nq if coordinate is None else 1)
+    return Prescribed(_laws(record, law, coordinate))
+
+
+def _takes_an_argument(law: Any) -> bool:
+    try:
+        return len(inspect.signature(law).parameters) > 0
+    except (TypeError, ValueError):  # it does not say
+        return True
+
+
+def _constant(record: Connection, given: Any, coordinate: int | str | None) -> Fixed:
+    """A number that holds a coordinate still."""
+    where, kind = f"joint {record.name!r}", record.joint
+    try:
+        value = given if isinstance(given, Scalar) else float(given)
+    except (TypeError, ValueError):
+        raise ModelError(f"{where}: a motion law is a number, a parameter or a function of time, got "
+                         f"{type(given).__name__}") from None
+    if kind.nq > 1 and coordinate is None:
+        raise ModelError(f"{where} has the coordinates {', '.join(kind.coordinate_names())}; say which one the number "
+                         "is for, or give a law that returns them all")
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        raise ModelError(f"{where}: the prescribed value {value} is not finite")
+    bounded(f"{where}: the prescribed value", value)
+    return Fixed(value)
+
+
+def _laws(record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
+    """The laws of all coordinates, one of them or all anew."""
+    names = record.joint.coordinate_names()
+    laws: list[Law | None] = list(record.prescribed.laws) if record.prescribed else [None] * len(names)
+    if coordinate is None:
+        if len(names) == 1:
+            return (law,)
+        return tuple(law.entry(i) if isinstance(law, ParametricLaw) else Entry(law, i) for i in range(len(names)))
+    if isinstance(coordinate, str):
+        if coordinate not in names:
+            raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
+        coordinate = names.index(coordinate)
+    if not isinstance(coordinate, int) or not 0 <= coordinate < len(names):
+        raise ModelError(f"joint {record.name!r}: coordinate {coordinate} is not in 0..{len(names) - 1}")
+    laws[coordinate] = law
+    return tuple(laws)
 
 
 # -- where the joints of a `Mechanism` are meant to stay, as files and drawings say it: known, not acting ---

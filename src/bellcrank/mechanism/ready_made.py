@@ -9,9 +9,8 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number, triple
 from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
-from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
 from bellcrank.mechanism.forces.machine_force import Bristle, MachineLaw, RollingResistance
-from bellcrank.mechanism.forces.motors import DcMotor
+from bellcrank.mechanism.forces.motors import DcMotor, HydraulicCylinder
 from bellcrank.mechanism.forces.tyre import MagicSet, Tyre
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.table import Table

@@ -24,10 +24,16 @@ from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError
 from bellcrank.examples import load
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.papers.counting import best_times, exponent
-from bellcrank.papers.drift_runs import four_bar_by_hand, four_bar_start, simulated
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
-from bellcrank.papers.reference_data import reference, state_of
+from bellcrank.papers.measurements import (
+    best_times,
+    exponent,
+    four_bar_by_hand,
+    four_bar_start,
+    reference,
+    simulated,
+    state_of,
+)
 from bellcrank.simulate.run import SimulationWarning
 
 __all__ = ["ITEMS", "SOURCE"]

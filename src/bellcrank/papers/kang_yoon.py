@@ -35,8 +35,8 @@ from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
-from bellcrank.papers.counting import CLOSINGS, KINDS, best_times, multiplications_of, per_body
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
+from bellcrank.papers.measurements import CLOSINGS, KINDS, best_times, multiplications_of, per_body
 from bellcrank.system.state import State
 
 __all__ = ["ITEMS", "SOURCE"]

@@ -27,7 +27,7 @@ from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
 from bellcrank.examples import load
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
-from bellcrank.papers.reference_data import reference, state_of
+from bellcrank.papers.measurements import reference, state_of
 from bellcrank.scalar.functions import sin
 from bellcrank.simulate.control import Sampled
 

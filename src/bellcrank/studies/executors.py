@@ -17,10 +17,8 @@ from typing import Any, Protocol
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.studies.chunk_task import chunk_task, packed
-from bellcrank.studies.kept_values import ChunkResult
-from bellcrank.studies.lane_blocks import compute_chunk
-from bellcrank.studies.study import Study
+from bellcrank.studies.lane_blocks import chunk_task, compute_chunk, packed
+from bellcrank.studies.study import ChunkResult, Study
 from bellcrank.studies.worker_process import receive, send
 
 __all__ = ["WorkerPool", "Workers", "is_lost", "workers_of"]

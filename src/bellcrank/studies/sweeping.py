@@ -16,13 +16,11 @@ import numpy as np
 from bellcrank import __version__
 from bellcrank.errors import ModelError, outside
 from bellcrank.simulate.run import SimulationWarning
-from bellcrank.studies.chunk_task import quiet
 from bellcrank.studies.executors import Workers, is_lost, workers_of
-from bellcrank.studies.kept_values import ChunkResult
-from bellcrank.studies.lane_blocks import with_tried_reference
+from bellcrank.studies.lane_blocks import quiet, with_tried_reference
 from bellcrank.studies.result_sinks import MemorySink, Sink
 from bellcrank.studies.sample_table import SampleTable, table_of
-from bellcrank.studies.study import DEVICE_LANES, LANES, Study, machine_of, study_of
+from bellcrank.studies.study import DEVICE_LANES, LANES, ChunkResult, Study, machine_of, study_of
 from bellcrank.studies.zarr_store import ZarrSink, check_out
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 from bellcrank.errors import BellcrankError, FileError, ModelError
-from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.result_sinks import check_names
 from bellcrank.studies.sample_table import SampleTable
+from bellcrank.studies.study import ChunkResult, MisuseError, RunValues, fill_of
 
 __all__ = ["ZarrSink", "check_out", "open_sweep"]
 

@@ -28,9 +28,9 @@ from bellcrank.io.report import Note
 from bellcrank.mechanism import constraints, joints
 from bellcrank.mechanism.carried_joints import AT_CLOSING
 from bellcrank.mechanism.contact.contact_material import BendRate
-from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.motion import Part
 from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.table import Table

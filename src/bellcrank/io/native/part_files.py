@@ -19,9 +19,15 @@ from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffeni
 from bellcrank.mechanism.flexible.reduced_body import StressModes
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
-from bellcrank.mechanism.forces.cylinder import CylinderForce, HydraulicCylinder, PressureRate
 from bellcrank.mechanism.forces.machine_force import Bristle, BristleForce, BristleRate, RollingResistance
-from bellcrank.mechanism.forces.motors import CurrentRate, DcMotor, MotorTorque
+from bellcrank.mechanism.forces.motors import (
+    CurrentRate,
+    CylinderForce,
+    DcMotor,
+    HydraulicCylinder,
+    MotorTorque,
+    PressureRate,
+)
 from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
 from bellcrank.mechanism.geometry.placed_shape import AnyShape
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere

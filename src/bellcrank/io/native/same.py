@@ -13,9 +13,8 @@ from bellcrank.errors import ModelError
 from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.trace import from_scalar, trace, trace_several
 from bellcrank.mechanism.forces import LawForce, MachineForce, Wrench
-from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
 from bellcrank.mechanism.forces.machine_force import Bristle, RollingResistance
-from bellcrank.mechanism.forces.motors import DcMotor
+from bellcrank.mechanism.forces.motors import DcMotor, HydraulicCylinder
 from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.motion import Prescribed

@@ -23,7 +23,7 @@ from bellcrank.mechanism.contact.contact_material import (
 from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_of, seen_by_contact, why_unknown
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape, ShapedBodies
 from bellcrank.mechanism.geometry.solids import Plane
-from bellcrank.mechanism.joints.weld import Weld
+from bellcrank.mechanism.joints.axis_joints import Weld
 from bellcrank.mechanism.parts import Connection
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from bellcrank.mechanism.contact.box_contacts import points_box
 from bellcrank.mechanism.contact.cylinder_contacts import (
     and_nearest,
     beside_cylinder,
@@ -29,6 +28,7 @@ from bellcrank.mechanism.contact.cylinder_contacts import (
     end_toward,
     in_cylinder,
     no_deeper,
+    points_box,
     rim_on_edge,
     rims_of,
     side_on_line,

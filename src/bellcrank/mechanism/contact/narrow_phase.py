@@ -10,8 +10,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.contact.box_contacts import box_box
-from bellcrank.mechanism.contact.cylinder_contacts import cylinder_box, cylinder_cylinder
+from bellcrank.mechanism.contact.cylinder_contacts import box_box, cylinder_box, cylinder_cylinder
 from bellcrank.mechanism.contact.ground_contacts import (
     field_box,
     field_capsule,

@@ -15,7 +15,6 @@ from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.flexible.beam_elements import BeamSection
-from bellcrank.mechanism.flexible.beam_modes import beam_parts
 from bellcrank.mechanism.flexible.component_modes import check_symmetric, refuse_parameter
 from bellcrank.mechanism.flexible.matrix_files import matrix_of
 from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffening
@@ -24,6 +23,7 @@ from bellcrank.mechanism.flexible.reduced_body import (
     BodyParts,
     Ints,
     StressModes,
+    beam_parts,
     given_stresses,
     reduced_parts,
 )
