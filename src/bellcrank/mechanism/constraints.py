@@ -1,7 +1,7 @@
 """Constraints between bodies that are no joints: rods without mass, slots, planes, angles. They close loops only.
 
 Their numbers may be parameters, or functions of time written with `bellcrank.math` (``lambda t: 0.5 + 0.1 * sin(t)``):
-the machine is then driven by them. Rates are derived exactly. Constraints on speeds alone are in `rolling`.
+the machine is then driven by them. Rates are derived exactly. Constraints on speeds alone come after them.
 
 Constraints on speeds: rolling without slip, and knife edges. They close loops, but no position (nonholonomic).
 

@@ -1,7 +1,7 @@
 """What touches: compliant by Hunt and Crossley's law, or rigid; both with Coulomb friction.
 
 Contact whose friction truly sticks: at every place a brush of bristles that bend until they slide (see
-`forces.bristle`), along the surface in two directions.
+`forces.machine_force`), along the surface in two directions.
 
 The bend b, a vector along the surface, is a share of what the bristles hold at most: b' = (v - s b) / reach at the slip
 v, where s b is what slides: nothing below a bend of 0.8, and at 1 all that would bend them further. Friction is

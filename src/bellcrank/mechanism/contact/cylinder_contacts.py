@@ -2,7 +2,7 @@
 
 Cylinders against boxes and cylinders.
 
-As with boxes (`box_contacts`), the direction of least overlap says which face of the box, which end and which side of
+As with boxes, the direction of least overlap says which face of the box, which end and which side of
 the cylinder touch. Places are points of rims behind a face or an end, corners behind an end or the side, edges and axes
 that cross, rims beside the other's side, and crossings of rims with edges and rims. Rims are taken where they are
 deepest along the normal of what they meet; where the rims of two ends cross, nearly so.

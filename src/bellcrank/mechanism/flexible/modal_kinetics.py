@@ -1,6 +1,6 @@
 """What a body that deforms resists and needs, over any scalar: the equations of motion of its kinetic energy.
 
-Symbols are those of `shape_integrals`. With momenta p = dT/dv, h = dT/dw and pi = dT/dedot, Lagrange's equations in the
+Symbols are those of `ShapeIntegrals`. With momenta p = dT/dv, h = dT/dw and pi = dT/dedot, Lagrange's equations in the
 axes of the moving body frame are
 
     force    = dp/dt + w x p,                                                                        (1)
@@ -29,7 +29,7 @@ A beam that bends by u_y and u_z does not stretch: its points also move along it
     u_x(x) = -1/2 integral_0^x (u_y'^2 + u_z'^2) dx.
 
 With deflections that are sums of modes it is a sum of products of modal coordinates. Positions are then linear in z,
-the modal coordinates e and their products e_a e_b; velocities and kinetic energy are those of `shape_integrals` with
+the modal coordinates e and their products e_a e_b; velocities and kinetic energy are those of `ShapeIntegrals` with
 more modes, whose coordinates follow from the others: z' = L(e) e', z'' = L e'' + c. Axial forces of any origin
 (centrifugal, of joints, of gravity) act on these displacements, which is what stress stiffness is; the strain energy
 stays that of the modes.

@@ -75,7 +75,7 @@ def beam_stresses(beam: BeamElements, forces: Floats) -> StressModes | None:
 
 
 def _rows(s: BeamSection, p: SectionPoint) -> Floats:
-    """Equations (1) and (2) of `section_points`: the stresses xx, xy and xz of (N, Vy, Vz, T, My, Mz)."""
+    """Equations (1) and (2) of `beam_elements`: the stresses xx, xy and xz of (N, Vy, Vz, T, My, Mz)."""
     mean, twist = p.E / s.EA, p.G / s.GJ
     return np.array([[mean, 0.0, 0.0, 0.0, p.E * p.z / s.EIy, -p.E * p.y / s.EIz],
                      [0.0, mean * p.shear[0], 0.0, twist * p.twist[0], 0.0, 0.0],

@@ -2,7 +2,7 @@
 
 H. B. Pacejka, "Tyre and Vehicle Dynamics", 2nd ed., 2006: section 3.2 (brush with a parabolic distribution of
 pressure), (4.49)-(4.51) and section 4.3.1 (Magic Formula; combined slip by similarity, with theoretical slip), section
-4.3.2 for sets of coefficients (`magic_set`), and section 7.2 for transient slip.
+4.3.2 for sets of coefficients (`MagicSet`), and section 7.2 for transient slip.
 
 | paper | here |
 |---|---|
