@@ -56,7 +56,7 @@ def bump_stop(what: str, *, lower: Number | None = None, upper: Number | None = 
                     number(what, "onset", onset, 0.0, above=True), number(what, "progression", progression, 0.0))
 
 
-def cylinder(name: str, opening: Number | MachineLaw | None, **given: Number) -> HydraulicCylinder:
+def cylinder(name: str, opening: Number | MachineLaw | None = None, **given: Number) -> HydraulicCylinder:
     """See `bellcrank.Mechanism.add_hydraulic_cylinder`."""
     what = f"hydraulic cylinder {name!r}"
     valve = None if opening is None else _number_or_law(what, "opening", opening)

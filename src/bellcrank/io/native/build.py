@@ -3,34 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError, hint
 from bellcrank.io.common.model_meshes import MeshFinder, NotFoundError
 from bellcrank.io.native.formula import Formula, parse, table_word
 from bellcrank.io.native.machine_laws import WrittenLaw
-from bellcrank.io.native.part_files import (
-    add_ready_joint_force,
-    add_ready_spring,
-    add_tyre,
-    element_states,
-    read_flexible,
-    read_solid,
+from bellcrank.io.native.part_files import KINDS, read_flexible, read_solid
+from bellcrank.io.native.part_schema import (
+    BetweenPoints,
+    ConstraintPart,
+    ContactPart,
+    ContactRulePart,
+    CouplerPart,
+    FactorsByJoint,
+    JointOrSum,
+    JointPart,
+    NumberOrLaw,
+    OnJoints,
+    ShapePart,
 )
-from bellcrank.io.native.part_schema import ContactPart, ContactRulePart, CouplerPart, ShapePart
-from bellcrank.io.native.schema_part import MachineLawPart
+from bellcrank.io.native.schema_part import Axis, MachineLawPart, Num, Part, Three, ThreeTimed, Timed
+from bellcrank.io.native.schema_part import Pose as PoseEntry
 from bellcrank.io.native.source_lines import Marked
 from bellcrank.io.native.trace import run
 from bellcrank.io.report import Note
-from bellcrank.mechanism import constraints, joints
+from bellcrank.mechanism import ready_made
 from bellcrank.mechanism.carried_joints import AT_CLOSING
 from bellcrank.mechanism.contact.contact_material import BendRate
+from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate
+from bellcrank.mechanism.forces.motors import CurrentRate, CylinderForce, MotorTorque, PressureRate
+from bellcrank.mechanism.forces.tyre import TyreRate
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
-from bellcrank.mechanism.motion import Part
+from bellcrank.mechanism.motion import Part as CoupledPart
 from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.table import Table
@@ -41,6 +52,24 @@ __all__ = ["build"]
 
 
 # -- what entries of a model file stand for: numbers, laws and poses, with the parameters and tables of the file ---
+#: joints and constraints by the names of their types
+_CLASSES = {name: kind for kind, (name, _) in KINDS.items()}
+#: what reads entries that are not what they are written as
+_READERS = ((Num, "number"), (Three, "numbers"), (Timed, "of_time"), (ThreeTimed, "timed"), (Axis, "axis"),
+            (PoseEntry, "pose"), (NumberOrLaw, "number_or_law"), (MachineLawPart, "machine_law"), (JointOrSum, "on"),
+            (FactorsByJoint, "on"))
+
+
+@cache
+def _readers(kind: type[Part]) -> dict[str, str]:
+    """What reads the entries of a part, by name."""
+    def entry(written: Any) -> Any:
+        return get_args(written)[0] if NoneType in get_args(written) else written
+
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: reader for known, reader in _READERS for name in hints if entry(hints[name]) is known}
+
+
 class FileValues:
     """Reads entries; parameters and tables are known from where they stand in the file."""
 
@@ -84,9 +113,16 @@ class FileValues:
         """A law of what it reads of the machine."""
         return WrittenLaw.of([x if isinstance(x, str) else repr(x) for x in part.formulas], part.reads, self.tables)
 
-    def optional(self, **values: float | str | None) -> dict[str, Number]:
-        """Those numbers that are given."""
-        return {name: self.number(v) for name, v in values.items() if v is not None}
+    def number_or_law(self, value: Any) -> Any:
+        """A number, or a law of the machine."""
+        return self.number(value) if isinstance(value, (float, str)) else self.machine_law(value)
+
+    def fields(self, part: Part, *without: str) -> dict[str, Any]:
+        """What a part says but for its type, each entry read as what the schema calls it."""
+        given = {name: getattr(part, name) for name in type(part).model_fields if name not in ("type", *without)}
+        readers = _readers(type(part))
+        return {name: getattr(self, readers[name])(value) if name in readers else value
+                for name, value in given.items() if value is not None}
 
     def pose(self, pose: Any) -> Pose:
         """A place, by its position alone or with a rotation."""
@@ -189,10 +225,6 @@ class _Build(FileValues):
         rate, units, usual = found[0]
         return rate, units, usual if part.initial is None else self.number(part.initial)
 
-    def states_of(self, section: str, name: str) -> dict[str, Any]:
-        """The states of an element by their names."""
-        return element_states(name, getattr(self.document, section).get(name), self)
-
     def other_states(self, section: str, name: str) -> None:
         """States of an element that the file does not list."""
         for label, (rate, units, usual) in self.states_of(section, name).items():
@@ -200,7 +232,7 @@ class _Build(FileValues):
                 self.m.add_state(label, rate, units=units, initial=usual)
 
     def output(self, name: str, part: schema.OutputPart) -> None:
-        self.m.add_output(name, self.machine_law(part.law), units=part.units)
+        self.m.add_output(name, **self.fields(part))
 
     def range(self, name: str, part: schema.RangePart) -> None:
         self.m.set_range(name, -math.inf if part.lower is None else part.lower,
@@ -250,19 +282,7 @@ class _Build(FileValues):
                 raise ModelError(f"joint {name!r}: the place of a state needs a body {name!r} with state: true")
             self.m.add_joint(name, FirstOrder(units), "ground", name)
             return
-        match part.type:
-            case "screw":
-                kind: joints.Joint = joints.Screw(self.axis(part.axis), self.number(part.pitch))
-            case "universal":
-                kind = joints.Universal(self.axis(part.axis1), self.axis(part.axis2))
-            case "planar":
-                kind = joints.Planar(self.axis(part.normal))
-            case "free":
-                kind = joints.Free(self.pose(part.start))
-            case "spherical" | "weld":
-                kind = getattr(joints, part.type.capitalize())()
-            case _:
-                kind = getattr(joints, part.type.capitalize())(self.axis(part.axis))
+        kind: Any = _CLASSES[part.type](**self.fields(part, *JointPart.model_fields))
         if part.at is not None:
             if part.parent_pose is not None or part.child_pose is not None:
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
@@ -286,13 +306,13 @@ class _Build(FileValues):
             self.m.prescribe(name, self.law(given, "t"))
 
     def frame(self, name: str, part: schema.FramePart) -> None:
-        self.m.add_frame(name, part.body, self.pose(part.pose))
+        self.m.add_frame(name, **self.fields(part))
 
     def coupler(self, name: str, part: CouplerPart) -> None:
         self.m.add_coupler(name, {key: self._coupled(name, key, factor) for key, factor in part.factors.items()},
                            self.of_time(part.offset))
 
-    def _coupled(self, name: str, key: str, factor: float | str) -> Part:
+    def _coupled(self, name: str, key: str, factor: float | str) -> CoupledPart:
         if isinstance(factor, float):
             return factor
         law = self.law(factor, "q")
@@ -302,66 +322,51 @@ class _Build(FileValues):
         return law if law.program.uses("q") else law(0.0)
 
     def constraint(self, name: str, part: Any) -> None:
-        match part.type:
-            case "distance":
-                kind: object = constraints.Distance(self.of_time(part.length))
-            case "point_on_line":
-                kind = constraints.PointOnLine(self.axis(part.axis))
-            case "angle":
-                kind = constraints.Angle(self.of_time(part.angle), self.axis(part.axis), self.axis(part.child_axis))
-            case "rolling_ball":
-                kind = constraints.RollingBall(self.number(part.radius), self.axis(part.normal))
-            case "rolling_disk":
-                kind = constraints.RollingDisk(self.number(part.radius), self.axis(part.normal), self.axis(part.axis))
-            case "knife_edge":
-                kind = constraints.KnifeEdge(self.axis(part.across))
-            case _:
-                kind = constraints.PointOnPlane(self.axis(part.normal), self.of_time(part.offset))
+        kind: Any = _CLASSES[part.type](**self.fields(part, *ConstraintPart.model_fields))
         self.m.add_constraint(name, kind, part.parent, part.child, *self.ends(part, f"constraint {name!r}"),
                               closed=part.closed)
 
     # -- forces -------------------------------------------------------------------------------
     def spring(self, name: str, part: Any) -> None:
-        if part.type != "spring":
-            add_ready_spring(name, part, self)
-            self.other_states("springs", name)
-            return
-        if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
-            raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
-                             "give one or the other")
-        if part.machine_law is not None:
-            self.m.add_force_between(name, part.first, part.second, self.numbers(part.first_point),
-                                     self.numbers(part.second_point), self.machine_law(part.machine_law))
-            return
-        self.m.add_spring(name, part.first, part.second, self.numbers(part.first_point),
-                          self.numbers(part.second_point), stiffness=self.number(part.stiffness),
-                          damping=self.number(part.damping), length=self.number(part.length),
-                          law=None if part.law is None else self.law(part.law, "x", "rate"),
-                          potential=None if part.potential is None else self.law(part.potential, "x"))
+        match part.type:
+            case "gas_spring" | "bump_stop":
+                getattr(self.m, f"add_{part.type}")(name, **self.fields(part))
+            case "hydraulic_cylinder":
+                self.m.add_force_between(name, **self.fields(part, *self.law_fields(part)),
+                                         law=CylinderForce(self.element(name, part)))
+            case _ if part.machine_law is not None:
+                law = self.machine_law(part.machine_law)
+                self.m.add_force_between(name, **self.fields(part, *self.law_fields(part)), law=law)
+            case _:
+                if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
+                    raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
+                                     "give one or the other")
+                self.m.add_spring(name, **self.fields(part, "law", "potential"),
+                                  law=None if part.law is None else self.law(part.law, "x", "rate"),
+                                  potential=None if part.potential is None else self.law(part.potential, "x"))
+        self.other_states("springs", name)
+
+    @staticmethod
+    def law_fields(part: BetweenPoints) -> list[str]:
+        """Entries that say how something acts, and not where."""
+        return [name for name in type(part).model_fields if name not in BetweenPoints.model_fields]
 
     def bushing(self, name: str, part: schema.BushingPart) -> None:
-        self.m.add_bushing(name, part.first, part.second, self.pose(part.first_pose), self.pose(part.second_pose),
-                           stiffness=self.numbers(part.stiffness), turn_stiffness=self.numbers(part.turn_stiffness),
-                           damping=self.numbers(part.damping), turn_damping=self.numbers(part.turn_damping),
-                           measure=part.measure)
+        self.m.add_bushing(name, **self.fields(part))
 
     def drag(self, name: str, part: schema.DragPart) -> None:
-        self.m.add_drag(name, part.body, coefficient=self.number(part.coefficient), area=self.number(part.area),
-                        density=self.number(part.density), at=self.numbers(part.at),
-                        turn_linear=self.number(part.turn_linear), turn_quadratic=self.number(part.turn_quadratic),
-                        wind=self.timed(part.wind))
+        self.m.add_drag(name, **self.fields(part))
 
     def wrench(self, name: str, part: Any) -> None:
         if part.type == "tyre":
-            add_tyre(name, part, self)
-            self.other_states("wrenches", name)
-            return
-        if part.machine_law is not None:
-            self.m.add_wrench(name, part.body, at=self.numbers(part.at), axes=part.axes,
+            law = self.element(name, part)
+            self.m.add_wrench(name, part.body, at=law.center, law=law)
+        elif part.machine_law is not None:
+            self.m.add_wrench(name, **self.fields(part, "force", "moment", "machine_law"),
                               law=self.machine_law(part.machine_law))
-            return
-        self.m.add_wrench(name, part.body, force=self.timed(part.force), moment=self.timed(part.moment),
-                          at=self.numbers(part.at), axes=part.axes)
+        else:
+            self.m.add_wrench(name, **self.fields(part))
+        self.other_states("wrenches", name)
 
     def joint_force(self, name: str, part: Any) -> None:
         match part.type:
@@ -371,40 +376,68 @@ class _Build(FileValues):
                 law: Any = self.law(part.law, "x", "rate") if part.machine_law is None else self.machine_law(
                     part.machine_law)
                 self.m.add_joint_force(name, self.on(part.joint), law, part.coordinate)
-            case "friction":
-                self.m.add_friction(name, self.on(part.joint), coordinate=part.coordinate, **self.optional(
-                    coulomb=part.coulomb, viscous=part.viscous, speed=part.speed, static=part.static,
-                    stribeck=part.stribeck))
             case "servo":
                 if (part.lower is None) != (part.upper is None):
                     raise ModelError(f"servo {name!r}: give both lower and upper, or none")
                 limit = None if part.lower is None else (self.number(part.lower), self.number(part.upper))
-                target, rate, offset = self.timed((part.target, part.target_rate, part.offset))
-                self.m.add_servo(name, self.on(part.joint), coordinate=part.coordinate, target=target, target_rate=rate,
-                                 offset=offset, limit=limit,
-                                 **self.optional(stiffness=part.stiffness, damping=part.damping))
-            case "limit":
-                self.m.add_limit(name, self.on(part.joint), coordinate=part.coordinate, **self.optional(
-                    lower=part.lower, upper=part.upper, stiffness=part.stiffness, damping=part.damping,
-                    onset=part.onset))
+                self.m.add_servo(name, **self.fields(part, "lower", "upper"), limit=limit)
             case "spring":
                 potential = None if part.potential is None else self.law(part.potential, "x")
-                self.m.add_joint_spring(name, self.on(part.joint), coordinate=part.coordinate, potential=potential,
-                                        **self.optional(stiffness=part.stiffness, damping=part.damping,
-                                                        rest=part.rest))
-            case _:
-                add_ready_joint_force(name, part, self)
-                self.other_states("joint_forces", name)
+                self.m.add_joint_spring(name, **self.fields(part, "potential"), potential=potential)
+            case "dc_motor":
+                self.m.add_joint_force(name, part.joint, MotorTorque(self.element(name, part)))
+            case "brake":
+                self.m.add_joint_force(name, self.on(part.joint), BristleForce(self.element(name, part)),
+                                       part.coordinate)
+            case _:  # friction, limit, torsion_bar, belt, rolling_resistance
+                getattr(self.m, f"add_{part.type}")(name, **self.fields(part))
+        self.other_states("joint_forces", name)
+
+    # -- ready-made elements with states ------------------------------------------------------
+    def element(self, name: str, part: Any) -> Any:
+        """A ready-made element without its states, which a file lists by themselves."""
+        match part.type:
+            case "hydraulic_cylinder":
+                return ready_made.cylinder(name, **self.fields(part, *BetweenPoints.model_fields))
+            case "dc_motor":
+                return ready_made.dc_motor(name, **self.fields(part))
+            case "brake":
+                return ready_made.bristle(name, **self.fields(part, *OnJoints.model_fields))
+        height: Any = None
+        if part.height is not None:
+            height = self.law(part.height, "x", "y")
+            step = height.program.steps[0] if len(height.program.steps) == 1 else None
+            if step is not None and isinstance(step.op, Table) and step.args == (0, 1):
+                height = step.op  # the table itself
+        return ready_made.tyre(name, **self.fields(part, "height"), height=height)
+
+    def states_of(self, section: str, name: str) -> dict[str, tuple[Callable[[Any], Any], str, float]]:
+        """The states of an element by their names: the rate of each, its units and where it begins."""
+        part = getattr(self.document, section).get(name)
+        match getattr(part, "type", None):
+            case "hydraulic_cylinder":
+                cylinder = self.element(name, part)
+                ends = (cylinder.head, True), (cylinder.rod, False)
+                return {label: (PressureRate(cylinder, head), "MPa", 0.1) for label, head in ends}
+            case "dc_motor":
+                motor = self.element(name, part)
+                return {motor.current: (CurrentRate(motor), "A", 0.0)}
+            case "brake":
+                bristle = self.element(name, part)
+                return {bristle.bend: (BristleRate(bristle), "1", 0.0)}
+            case "tyre" if part.relaxation is not None:
+                tyre = self.element(name, part)
+                return {label: (TyreRate(tyre, k), "m", 0.0) for k, label in enumerate(tyre.bent)}
+        return {}
 
     def actuator(self, name: str, part: schema.ActuatorPart) -> None:
-        limit: Any = self.number(part.limit)
-        if part.lower is not None:
-            limit = (self.number(part.lower), limit)
-        self.m.add_actuator(name, part.joint, limit, coordinate=part.coordinate,
-                            **self.optional(no_load_speed=part.no_load_speed))
+        given = self.fields(part)
+        if "lower" in given:
+            given["limit"] = given.pop("lower"), given["limit"]
+        self.m.add_actuator(name, **given)
 
     def armature(self, name: str, part: schema.ArmaturePart) -> None:
-        self.m.add_armature(name, part.joint, self.number(part.inertia), part.coordinate)
+        self.m.add_armature(name, **self.fields(part))
 
     def shape(self, name: str, part: ShapePart) -> None:
         try:
@@ -419,7 +452,7 @@ class _Build(FileValues):
                          friction=part.friction, groups=(int(part.groups[0]), int(part.groups[1])))
 
     def contact_rule(self, name: str, part: ContactRulePart) -> None:
-        made = self.m.set_contact_rule(part.first, part.second, touch=part.touch, friction=part.friction)
+        made = self.m.set_contact_rule(**self.fields(part))
         if made.name != name:
             raise ModelError(f"contact rule {name!r}: it is called after its parts, {made.name!r}")
 
@@ -428,11 +461,7 @@ class _Build(FileValues):
         for end in (part.first, part.second):
             if end not in shapes:
                 raise ModelError(f"contact {name!r}: no shape called {end!r}{hint(end, list(shapes))}")
-        self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
-                           slip_speed=self.number(part.slip_speed), exponent=part.exponent,
-                           **self.optional(stiffness=part.stiffness, dissipation=part.dissipation,
-                                           restitution=part.restitution), friction_model=part.friction_model,
-                           reach=self.number(part.reach), bend_damping=self.number(part.bend_damping))
+        self.m.add_contact(name, shapes[part.first], shapes[part.second], **self.fields(part, "first", "second"))
 
 
 class _Whole(tuple[Formula, ...]):

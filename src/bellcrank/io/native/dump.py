@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 from bellcrank.errors import ModelError
@@ -12,9 +13,9 @@ from bellcrank.io.common.model_meshes import MeshStore
 from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import table_word, written
 from bellcrank.io.native.machine_laws import traced_law
-from bellcrank.io.native.part_files import dump_flexible, dump_ready, dump_shape, element_of_state, states_last
+from bellcrank.io.native.part_files import KINDS, dump_flexible, dump_ready, dump_shape, element_of_state, states_last
 from bellcrank.io.native.trace import FormulaProgram, TooLongError, from_scalar, trace, trace_several
-from bellcrank.mechanism import constraints, forces, joints
+from bellcrank.mechanism import forces, joints
 from bellcrank.mechanism.carried_joints import frame_parameters
 from bellcrank.mechanism.contact.contact_material import PlacedContact
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
@@ -68,18 +69,6 @@ def by_name(parts: Iterable[Any], what: str, made: Callable[[Any], dict[str, Any
     return {writable(part.name, what): made(part) for part in parts}
 
 
-#: the names of joint types and constraints in files, and those of their own values
-_KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
-    joints.Revolute: ("revolute", ("axis",)), joints.Prismatic: ("prismatic", ("axis",)),
-    joints.Screw: ("screw", ("axis", "pitch")), joints.Cylindrical: ("cylindrical", ("axis",)),
-    joints.Universal: ("universal", ("axis1", "axis2")), joints.Planar: ("planar", ("normal",)),
-    joints.Spherical: ("spherical", ()), joints.Free: ("free", ()), joints.Weld: ("weld", ()),
-    constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
-    constraints.PointOnPlane: ("point_on_plane", ("normal", "offset")),
-    constraints.Angle: ("angle", ("angle", "axis", "child_axis")),
-    constraints.RollingBall: ("rolling_ball", ("radius", "normal")),
-    constraints.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
-    constraints.KnifeEdge: ("knife_edge", ("across",))}
 #: values that files leave out
 _USUAL = {"offset": 0.0}
 _NAMED_AXES: dict[tuple[float, ...], str] = {
@@ -209,6 +198,19 @@ class _Dump:
         return {name: self.number(value, f"{what}: {name}") for name, value in found.items()
                 if value is not None and not is_default(value, defaults.get(name))}
 
+    def declared(self, record: Any, adder: Callable[..., Any], what: str, *without: str) -> dict[str, Any]:
+        """Numbers and laws of the machine that a method of `Mechanism` takes, but for usual numbers."""
+        found: dict[str, Any] = {}
+        for name, parameter in signature(adder).parameters.items():
+            value = getattr(record, name, None)
+            if name in without:
+                continue
+            if callable(value):
+                found[name] = self.of_machine(value, what)
+            elif isinstance(value, (float, Scalar)) and not is_default(value, parameter.default):
+                found[name] = self.number(value, f"{what}: {name}")
+        return found
+
     # -- parts --------------------------------------------------------------------------------
     def inertia(self, inertia: Inertia, what: str) -> dict[str, Any]:
         made = self.given(inertia, ("mass",), what, mass=0.0)
@@ -262,9 +264,9 @@ class _Dump:
 
     def kind(self, kind: object, what: str) -> dict[str, Any]:
         """Type and own values of a joint or constraint."""
-        if type(kind) not in _KINDS:
+        if type(kind) not in KINDS:
             raise ModelError(f"{what}: the type {type(kind).__name__} is none of Bellcrank's own and cannot be written")
-        name, own = _KINDS[type(kind)]
+        name, own = KINDS[type(kind)]
         made: dict[str, Any] = {"type": name}
         for label in own:
             value = getattr(kind, label)
@@ -357,12 +359,9 @@ class _Dump:
         if ready is not None:
             return ready
         if isinstance(along, forces.Friction):
-            names = ("coulomb", "viscous", "speed", "static", "stribeck")
-            return {"type": "friction", **self.on(force), **self.given(
-                along, names, what, coulomb=0.0, viscous=0.0, speed=1e-3, stribeck=1e-2)}
+            return {"type": "friction", **self.on(force), **self.declared(along, Mechanism.add_friction, what)}
         if isinstance(along, forces.Limit):
-            names = ("lower", "upper", "stiffness", "damping", "onset")
-            return {"type": "limit", **self.on(force), **self.given(along, names, what, damping=0.0, onset=1e-3)}
+            return {"type": "limit", **self.on(force), **self.declared(along, Mechanism.add_limit, what)}
         if isinstance(along, forces.Servo):
             aims = {name: self.timed([getattr(along, name)], f"{what}: {name}")[0]
                     for name in ("target", "target_rate", "offset")}
@@ -396,10 +395,8 @@ class _Dump:
 
     def drag(self, made: Any) -> dict[str, Any]:
         what = f"drag {made.name!r}"
-        names = ("coefficient", "area", "density", "turn_linear", "turn_quadratic")
         return {"body": self.bodies[made.body], **self._three("at", self.numbers(made.at, what)),
-                **self.given(made.drag, names, what, coefficient=0.0, area=1.0, density=1.2, turn_linear=0.0,
-                             turn_quadratic=0.0),
+                **self.declared(made.drag, Mechanism.add_drag, what),
                 **self._three("wind", self.timed(made.drag.wind, f"{what}: wind"))}
 
     def shape(self, placed: PlacedShape) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +11,7 @@ import bellcrank.io.native.part_schema as schema
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.io.common.model_meshes import MeshFinder, MeshStore
-from bellcrank.io.native.formula import Formula
-from bellcrank.mechanism import ready_made
+from bellcrank.mechanism import constraints, joints
 from bellcrank.mechanism.contact.contact_material import BendRate
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
 from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffening
@@ -34,10 +33,23 @@ from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, El
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.parts import AddedState
-from bellcrank.mechanism.table import Table
 
-__all__ = ["add_ready_joint_force", "add_ready_spring", "add_tyre", "dump_flexible", "dump_ready", "dump_shape",
-           "element_of_state", "element_states", "read_flexible", "read_solid", "states_last"]
+__all__ = ["KINDS", "dump_flexible", "dump_ready", "dump_shape", "element_of_state", "read_flexible", "read_solid",
+           "states_last"]
+
+
+#: the names of joint types and constraints in files, and those of their own values
+KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
+    joints.Revolute: ("revolute", ("axis",)), joints.Prismatic: ("prismatic", ("axis",)),
+    joints.Screw: ("screw", ("axis", "pitch")), joints.Cylindrical: ("cylindrical", ("axis",)),
+    joints.Universal: ("universal", ("axis1", "axis2")), joints.Planar: ("planar", ("normal",)),
+    joints.Spherical: ("spherical", ()), joints.Free: ("free", ()), joints.Weld: ("weld", ()),
+    constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
+    constraints.PointOnPlane: ("point_on_plane", ("normal", "offset")),
+    constraints.Angle: ("angle", ("angle", "axis", "child_axis")),
+    constraints.RollingBall: ("rolling_ball", ("radius", "normal")),
+    constraints.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
+    constraints.KnifeEdge: ("knife_edge", ("across",))}
 
 
 # -- shapes in model files --------------------------------------------------------------------------
@@ -195,20 +207,13 @@ def _array(what: str, rows: Any, shape: tuple[int, ...]) -> Floats:
 
 
 # -- ready-made force elements in model files: what they are, written and read ----------------------
-#: names of plain numbers of elements in files, those left out where they are usual, and the usual values
-_NUMBERS: dict[type, dict[str, float | None]] = {
-    GasSpring: {"length": None, "reach": None, "exponent": 1.0, "damping": 0.0},
-    BumpStop: {"lower": None, "upper": None, "stiffness": None, "progression": 0.0, "damping": 0.0, "onset": 1e-3},
-    HydraulicCylinder: {"head_area": None, "rod_area": None, "closed": None, "stroke": None, "dead_volume": 1e-4,
-                        "bulk_modulus": 1.4e9, "leakage": 0.0, "friction": 0.0, "gain": 0.0, "supply": 2e7,
-                        "tank": 1e5},
-    TorsionBar: {"length": None, "diameter": None, "bore": 0.0, "shear_modulus": 79e9, "damping": 0.0, "rest": 0.0},
-    Belt: {"stiffness": None, "pretension": 0.0, "damping": 0.0, "slack": 0.0},
-    DcMotor: {"resistance": None, "inductance": None, "constant": None, "gear": 1.0, "friction": 0.0},
-    Bristle: {"reach": 1e-3, "damping": 1e-3},
-    RollingResistance: {"coefficient": None, "radius": None, "speed": 1e-2},
-    Tyre: {"radius": None, "stiffness": None, "damping": 0.0, "mu": 1.0, "slope": 20.0, "c": 1.65, "e": 0.0,
-           "slowest": 0.1, "half_length": 0.0, "rolling": 0.0, "settling": 0.05}}
+#: what ready-made elements are called in files, and the methods that say what they take and what is usual
+_READY: dict[type, tuple[str, Callable[..., Any]]] = {
+    GasSpring: ("gas_spring", Mechanism.add_gas_spring), BumpStop: ("bump_stop", Mechanism.add_bump_stop),
+    HydraulicCylinder: ("hydraulic_cylinder", Mechanism.add_hydraulic_cylinder),
+    TorsionBar: ("torsion_bar", Mechanism.add_torsion_bar), Belt: ("belt", Mechanism.add_belt),
+    DcMotor: ("dc_motor", Mechanism.add_dc_motor), Bristle: ("brake", Mechanism.add_brake),
+    RollingResistance: ("rolling_resistance", Mechanism.add_rolling_resistance), Tyre: ("tyre", Mechanism.add_tyre)}
 
 
 class Writes(Protocol):
@@ -216,65 +221,29 @@ class Writes(Protocol):
 
     def number(self, value: Any, what: str) -> float | str: ...
 
-    def given(self, record: Any, names: Sequence[str], what: str, **defaults: float) -> dict[str, Any]: ...
-
-    def of_machine(self, law: Callable[[Any], Any], what: str, several: bool = False) -> dict[str, Any]: ...
+    def declared(self, record: Any, adder: Callable[..., Any], what: str, *without: str) -> dict[str, Any]: ...
 
     def formula(self, law: Callable[..., Any], arguments: tuple[str, ...], what: str) -> str: ...
 
 
-class Reads(Protocol):
-    """What reads numbers and laws: see `build`."""
-
-    m: Mechanism
-
-    def number(self, value: float | str) -> Any: ...
-
-    def numbers(self, values: Sequence[float | str]) -> tuple[Any, ...]: ...
-
-    def law(self, text: float | str, *arguments: str) -> Formula: ...
-
-    def on(self, joint: Any) -> Any: ...
-
-    def machine_law(self, part: Any) -> Any: ...
-
-
-# -- writing --------------------------------------------------------------------------------------
 def dump_ready(law: object, on: dict[str, Any], what: str, write: Writes) -> dict[str, Any] | None:
     """A ready-made element as what it is, or None for other forces; `on` says where it acts."""
     inner = law.law if isinstance(law, MachineForce) else law
-
-    def made(kind: str, element: Any, **more: Any) -> dict[str, Any]:
-        usual = _NUMBERS[type(element)]
-        return {"type": kind, **on, **more, **write.given(
-            element, tuple(usual), what, **{k: v for k, v in usual.items() if v is not None})}
-
-    def or_law(value: Any) -> Any:
-        return write.of_machine(value, what) if callable(value) else write.number(value, what)
-
+    more: dict[str, Any] = {}
     match inner:
+        case CylinderForce(element) | MotorTorque(element) | BristleForce(element):
+            inner = element
         case GasSpring():
-            return made("gas_spring", inner, force=write.number(inner.push, what))
-        case BumpStop():
-            return made("bump_stop", inner)
-        case TorsionBar():
-            return made("torsion_bar", inner)
+            more = {"force": write.number(inner.push, what)}
         case Belt():
             (one, first), (two, second) = on.pop("joint").items()
-            negative = f"-({second})" if isinstance(second, str) else -second
-            return made("belt", inner, pulleys={one: first, two: negative})
-        case CylinderForce(cylinder):
-            opening = {} if cylinder.opening is None else {"opening": or_law(cylinder.opening)}
-            return made("hydraulic_cylinder", cylinder, **opening)
-        case MotorTorque(motor):
-            return made("dc_motor", motor, voltage=or_law(motor.voltage))
-        case BristleForce(bristle):
-            return made("brake", bristle, capacity=or_law(bristle.capacity))
-        case RollingResistance():
-            return made("rolling_resistance", inner, load=or_law(inner.load))
+            more = {"pulleys": {one: first, two: f"-({second})" if isinstance(second, str) else -second}}
         case Tyre():
-            return made("tyre", inner, **_of_tyre(inner, what, write))
-    return None
+            more = _of_tyre(inner, what, write)
+    if type(inner) not in _READY:
+        return None
+    kind, adder = _READY[type(inner)]
+    return {"type": kind, **on, **more, **write.declared(inner, adder, what, "force", "height")}
 
 
 def _of_tyre(tyre: Tyre, what: str, write: Writes) -> dict[str, Any]:
@@ -315,95 +284,3 @@ def states_last(mechanism: Mechanism) -> bool:
     names = [state.name for state in mechanism.states]
     last = slice(-len(names), None) if names else slice(0)
     return all([part.name for part in parts[last]] == names for parts in (mechanism.bodies, mechanism.joints))
-
-
-# -- reading --------------------------------------------------------------------------------------
-def _numbers(kind: type, part: Any, read: Reads) -> dict[str, Any]:
-    found = {name: getattr(part, name) for name in _NUMBERS[kind]}
-    return {name: value if value is None else read.number(value) for name, value in found.items()}
-
-
-def _or_law(value: Any, read: Reads) -> Any:
-    return read.number(value) if isinstance(value, (float, str)) else read.machine_law(value)
-
-
-def _cylinder(name: str, part: Any, read: Reads) -> HydraulicCylinder:
-    opening = None if part.opening is None else _or_law(part.opening, read)
-    return ready_made.cylinder(name, opening, **_numbers(HydraulicCylinder, part, read))
-
-
-def _motor(name: str, part: Any, read: Reads) -> DcMotor:
-    return ready_made.dc_motor(name, part.joint, voltage=_or_law(part.voltage, read), **_numbers(DcMotor, part, read))
-
-
-def _bristle(name: str, part: Any, read: Reads) -> Bristle:
-    return ready_made.bristle(name, capacity=_or_law(part.capacity, read), **_numbers(Bristle, part, read))
-
-
-def _tyre(name: str, part: Any, read: Reads) -> Tyre:
-    height: Any = None
-    if part.height is not None:
-        height = read.law(part.height, "x", "y")
-        step = height.program.steps[0] if len(height.program.steps) == 1 else None
-        if step is not None and isinstance(step.op, Table) and step.args == (0, 1):
-            height = step.op  # the table itself
-    return ready_made.tyre(name, part.body, model=part.model, mirrored=part.mirrored, coefficients=part.coefficients,
-                           center=part.center, axle=part.axle,
-                           relaxation=(0.0, 0.0) if part.relaxation is None else tuple(part.relaxation), height=height,
-                           **_numbers(Tyre, part, read))
-
-
-def element_states(name: str, part: Any, read: Reads) -> dict[str, tuple[Callable[[Any], Any], str, float]]:
-    """Names of the states of a ready-made element: the rate of each, its units and where it begins."""
-    match getattr(part, "type", None):
-        case "hydraulic_cylinder":
-            made = _cylinder(name, part, read)
-            ends = (made.head, True), (made.rod, False)
-            return {label: (PressureRate(made, head), "MPa", 0.1) for label, head in ends}
-        case "dc_motor":
-            motor = _motor(name, part, read)
-            return {motor.current: (CurrentRate(motor), "A", 0.0)}
-        case "brake":
-            bristle = _bristle(name, part, read)
-            return {bristle.bend: (BristleRate(bristle), "1", 0.0)}
-        case "tyre" if part.relaxation is not None:
-            tyre = _tyre(name, part, read)
-            return {label: (TyreRate(tyre, k), "m", 0.0) for k, label in enumerate(tyre.bent)}
-    return {}
-
-
-def add_ready_spring(name: str, part: Any, read: Reads) -> None:
-    """A gas spring, bump stop or cylinder."""
-    ends = part.first, part.second, read.numbers(part.first_point), read.numbers(part.second_point)
-    match part.type:
-        case "gas_spring":
-            read.m.add_gas_spring(name, *ends, force=read.number(part.force), **_numbers(GasSpring, part, read))
-        case "bump_stop":
-            read.m.add_bump_stop(name, *ends, **_numbers(BumpStop, part, read))
-        case _:
-            read.m.add_force_between(name, *ends, CylinderForce(_cylinder(name, part, read)))
-
-
-def add_ready_joint_force(name: str, part: Any, read: Reads) -> None:
-    """What acts on joints."""
-    match part.type:
-        case "torsion_bar":
-            read.m.add_torsion_bar(name, read.on(part.joint), coordinate=part.coordinate,
-                                   **_numbers(TorsionBar, part, read))
-        case "belt":
-            read.m.add_belt(name, read.on(part.pulleys), **_numbers(Belt, part, read))
-        case "dc_motor":
-            read.m.add_joint_force(name, read.on(part.joint), MotorTorque(_motor(name, part, read)))
-        case "brake":
-            read.m.add_joint_force(name, read.on(part.joint), BristleForce(_bristle(name, part, read)), part.coordinate)
-        case "rolling_resistance":
-            read.m.add_rolling_resistance(name, part.joint, load=_or_law(part.load, read),
-                                          **_numbers(RollingResistance, part, read))
-        case _:
-            raise ModelError(f"joint force {name!r}: there is no type {part.type!r}")
-
-
-def add_tyre(name: str, part: Any, read: Reads) -> None:
-    """A tyre on its wheel."""
-    law = _tyre(name, part, read)
-    read.m.add_wrench(name, part.body, at=law.center, law=law)

@@ -310,6 +310,8 @@ class FlexiblePart(Part):
 
 
 # -- what a model file may hold of ready-made force elements ----------------------------------------
+FactorsByJoint = dict[Name, Num]
+JointOrSum = Annotated[Annotated[Name, Tag("number")] | Annotated[FactorsByJoint, Tag("mapping")], Discriminator(form)]
 NumberOrLaw = Annotated[Annotated[Num, Tag("number")] | Annotated[MachineLawPart, Tag("mapping")],
                         Discriminator(form)]
 
@@ -342,8 +344,7 @@ class OnJoint(Part):
 class OnJoints(Part):
     """Something on one coordinate of a joint, or on the sum of several, each times a factor."""
 
-    joint: Annotated[Annotated[Name, Tag("number")] | Annotated[dict[Name, Num], Tag("mapping")],
-                     Discriminator(form)] = Field(
+    joint: JointOrSum = Field(
         description="a joint, or factors by joint, or by joint.coordinate for joints with several")
     coordinate: Name | None = Field(default=None, description="its name, for joints with several")
 
@@ -410,7 +411,7 @@ class BeltPart(Part):
     """A belt or chain over two pulleys."""
 
     type: Literal["belt"]
-    pulleys: dict[Name, Num] = Field(description="radius [m] by joint; one is negative for a crossed belt")
+    pulleys: FactorsByJoint = Field(description="radius [m] by joint; one is negative for a crossed belt")
     stiffness: Num
     pretension: Num = 0.0
     damping: Num = 0.0
