@@ -21,7 +21,6 @@ from bellcrank.io.native.part_schema import (
     ContactPart,
     ContactRulePart,
     CouplerPart,
-    FactorsByJoint,
     JointOrSum,
     JointPart,
     NumberOrLaw,
@@ -48,7 +47,7 @@ from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Symmetric3
 
-__all__ = ["build"]
+__all__ = ["build", "entries_of"]
 
 
 # -- what entries of a model file stand for: numbers, laws and poses, with the parameters and tables of the file ---
@@ -56,18 +55,18 @@ __all__ = ["build"]
 _CLASSES = {name: kind for kind, (name, _) in KINDS.items()}
 #: what reads entries that are not what they are written as
 _READERS = ((Num, "number"), (Three, "numbers"), (Timed, "of_time"), (ThreeTimed, "timed"), (Axis, "axis"),
-            (PoseEntry, "pose"), (NumberOrLaw, "number_or_law"), (MachineLawPart, "machine_law"), (JointOrSum, "on"),
-            (FactorsByJoint, "on"))
+            (PoseEntry, "pose"), (NumberOrLaw, "number_or_law"), (MachineLawPart, "machine_law"), (JointOrSum, "on"))
 
 
 @cache
-def _readers(kind: type[Part]) -> dict[str, str]:
-    """What reads the entries of a part, by name."""
-    def entry(written: Any) -> Any:
-        return get_args(written)[0] if NoneType in get_args(written) else written
+def entries_of(kind: type[Part]) -> tuple[tuple[str, str | None], ...]:
+    """The entries of a part but for its type, and what reads each of them."""
+    def reader(written: Any) -> str | None:
+        entry = get_args(written)[0] if NoneType in get_args(written) else written
+        return next((read for known, read in _READERS if known is entry), None)
 
     hints = get_type_hints(kind, include_extras=True)
-    return {name: reader for known, reader in _READERS for name in hints if entry(hints[name]) is known}
+    return tuple((name, reader(hints[name])) for name in kind.model_fields if name != "type")
 
 
 class FileValues:
@@ -119,10 +118,9 @@ class FileValues:
 
     def fields(self, part: Part, *without: str) -> dict[str, Any]:
         """What a part says but for its type, each entry read as what the schema calls it."""
-        given = {name: getattr(part, name) for name in type(part).model_fields if name not in ("type", *without)}
-        readers = _readers(type(part))
-        return {name: getattr(self, readers[name])(value) if name in readers else value
-                for name, value in given.items() if value is not None}
+        given = ((name, reader, getattr(part, name)) for name, reader in entries_of(type(part)) if name not in without)
+        return {name: value if reader is None else getattr(self, reader)(value)
+                for name, reader, value in given if value is not None}
 
     def pose(self, pose: Any) -> Pose:
         """A place, by its position alone or with a rotation."""
@@ -389,7 +387,10 @@ class _Build(FileValues):
             case "brake":
                 self.m.add_joint_force(name, self.on(part.joint), BristleForce(self.element(name, part)),
                                        part.coordinate)
-            case _:  # friction, limit, torsion_bar, belt, rolling_resistance
+            case "belt":
+                pulleys = {joint: self.number(radius) for joint, radius in part.pulleys.items()}
+                self.m.add_belt(name, pulleys, **self.fields(part, "pulleys"))
+            case _:  # friction, limit, torsion_bar, rolling_resistance
                 getattr(self.m, f"add_{part.type}")(name, **self.fields(part))
         self.other_states("joint_forces", name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -74,6 +75,12 @@ _USUAL = {"offset": 0.0}
 _NAMED_AXES: dict[tuple[float, ...], str] = {
     (1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z",
     (-1.0, 0.0, 0.0): "-x", (0.0, -1.0, 0.0): "-y", (0.0, 0.0, -1.0): "-z"}
+
+
+@cache
+def _declared(adder: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
+    """What a method of `Mechanism` takes, and what is usual."""
+    return tuple((name, parameter.default) for name, parameter in signature(adder).parameters.items())
 
 
 def dump(mechanism: Mechanism, store: MeshStore) -> dict[str, Any]:
@@ -201,13 +208,13 @@ class _Dump:
     def declared(self, record: Any, adder: Callable[..., Any], what: str, *without: str) -> dict[str, Any]:
         """Numbers and laws of the machine that a method of `Mechanism` takes, but for usual numbers."""
         found: dict[str, Any] = {}
-        for name, parameter in signature(adder).parameters.items():
+        for name, usual in _declared(adder):
             value = getattr(record, name, None)
             if name in without:
                 continue
             if callable(value):
                 found[name] = self.of_machine(value, what)
-            elif isinstance(value, (float, Scalar)) and not is_default(value, parameter.default):
+            elif isinstance(value, (float, Scalar)) and not is_default(value, usual):
                 found[name] = self.number(value, f"{what}: {name}")
         return found
 

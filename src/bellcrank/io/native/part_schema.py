@@ -310,8 +310,7 @@ class FlexiblePart(Part):
 
 
 # -- what a model file may hold of ready-made force elements ----------------------------------------
-FactorsByJoint = dict[Name, Num]
-JointOrSum = Annotated[Annotated[Name, Tag("number")] | Annotated[FactorsByJoint, Tag("mapping")], Discriminator(form)]
+JointOrSum = Annotated[Annotated[Name, Tag("number")] | Annotated[dict[Name, Num], Tag("mapping")], Discriminator(form)]
 NumberOrLaw = Annotated[Annotated[Num, Tag("number")] | Annotated[MachineLawPart, Tag("mapping")],
                         Discriminator(form)]
 
@@ -411,7 +410,7 @@ class BeltPart(Part):
     """A belt or chain over two pulleys."""
 
     type: Literal["belt"]
-    pulleys: FactorsByJoint = Field(description="radius [m] by joint; one is negative for a crossed belt")
+    pulleys: dict[Name, Num] = Field(description="radius [m] by joint; one is negative for a crossed belt")
     stiffness: Num
     pretension: Num = 0.0
     damping: Num = 0.0
