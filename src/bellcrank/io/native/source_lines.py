@@ -57,17 +57,20 @@ class Marked:
         return here
 
 
-def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Marked:
-    """The content of a .json file, or else of a YAML file. Cost: linear in its size."""
+def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_nodes: int = MAX_NODES,
+                texts: bool = False) -> Marked:
+    """The content of a .json file, or else of a YAML file; with `texts`, of one that another program has written: all
+    values are texts, and no sign of the end is asked for. Cost: linear in its size."""
     source = os.fsdecode(path)
-    return marked_text(text_contents(source, max_bytes), source, source.lower().endswith(".json"))
+    text, json = text_contents(source, max_bytes), source.lower().endswith(".json") and not texts
+    return marked_text(text, source, json, max_nodes, texts)
 
 
-def marked_text(text: str, source: str, json: bool) -> Marked:
+def marked_text(text: str, source: str, json: bool, max_nodes: int = MAX_NODES, texts: bool = False) -> Marked:
     """The same of a text that was read already; `source` is what errors call it."""
     if not text.strip():
         raise FileError(f"{source}:1: the file is empty")
-    tree = _Tree(source)
+    tree = _Tree(source, max_nodes, texts)
     if json:
         _read_json(text, tree)
     else:
@@ -81,6 +84,8 @@ class _Tree:
     """Grows while a file is read, and stops it at the first thing refused."""
 
     source: str
+    max_nodes: int
+    texts: bool  #: whether all values are texts
     root: Marked | None = None
     open: list[Marked] = field(default_factory=list)
     #: of each open mapping, the key that waits for its value, and its line
@@ -103,8 +108,8 @@ class _Tree:
 
     def add(self, made: Marked) -> None:
         self.count += 1
-        if self.count > MAX_NODES:
-            raise self.error(made.line, f"more than {MAX_NODES} values")
+        if self.count > self.max_nodes:
+            raise self.error(made.line, f"more than {self.max_nodes} values")
         if not self.open:
             self.root = made
             return
@@ -173,7 +178,7 @@ def _take_all(events: Iterable[Any], tree: _Tree, yaml: Any) -> None:
             if keys[-1] is None and type(tree.open[-1].inner) is dict:
                 tree.key(value, event.start_mark.line + 1)
                 continue
-            if not event.style and number(value):
+            if not event.style and not tree.texts and number(value):
                 tree.add(Marked(float(value), event.start_mark.line + 1))
                 continue
         elif event.__class__ in ends:
@@ -197,8 +202,8 @@ def _take(event: Any, tree: _Tree, yaml: Any) -> None:
         tree.end()
     elif isinstance(event, yaml.DocumentStartEvent):
         if tree.root is not None:
-            raise tree.error(line, "a second document begins; a model file holds one machine")
-        tree.marked = event.explicit
+            raise tree.error(line, "a second document begins; a file holds one")
+        tree.marked = event.explicit and not tree.texts
     elif isinstance(event, yaml.DocumentEndEvent) and tree.marked and not event.explicit:
         raise tree.error(line, "begins with '---' but does not end with '...': the file is cut off; if it is complete, "
                                "add a last line '...'")
@@ -215,7 +220,7 @@ def _scalar(event: Any, line: int, tree: _Tree) -> None:
         tree.key(event.value, line)
         return
     value: Any = event.value
-    if event.style is None or event.style == "":  # plain: may be a number or a word with a meaning
+    if not event.style and not tree.texts:  # plain: may be a number or a word with a meaning
         _refuse_doubtful(value, line, tree)
         value = float(value) if _NUMBER.fullmatch(value) else _WORDS.get(value, value)
     tree.add(Marked(value, line))
