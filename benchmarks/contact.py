@@ -32,7 +32,7 @@ import numpy as np
 from contact_gpu import on_gpu
 
 import bellcrank as bc
-from bellcrank.mechanism.forces.servo import Servo
+from bellcrank.mechanism.forces.motors import Servo
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 SOFT = {"stiffness": 2e4, "dissipation": 1.0, "slip_speed": 1e-3}

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from loop_peers import MuJoCo
 
 import bellcrank as bc
-from bellcrank.mechanism.forces.spring import LinearSpring
+from bellcrank.mechanism.forces.coordinate_forces import LinearSpring
 
 Array = npt.NDArray[np.float64]
 JUDGED = 64  # of a batch every so many members, to be done within seconds

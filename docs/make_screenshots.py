@@ -16,8 +16,7 @@ import numpy as np
 from PIL import Image
 
 import bellcrank as bc
-from bellcrank.view.animating import Animation
-from bellcrank.view.browser_pictures import opened_page, wait_until_shown
+from bellcrank.view.animating import Animation, opened_page, wait_until_shown
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"

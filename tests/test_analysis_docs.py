@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bellcrank.analyze.differences import derivative
+from bellcrank.analyze.linear_models import derivative
 from pages import check_prints, page_named
 
 PAGE = page_named("analysis")

@@ -10,7 +10,7 @@ import bellcrank as bc
 import looped
 import whole_states
 from bellcrank import math
-from bellcrank.analyze.differences import derivative
+from bellcrank.analyze.linear_models import derivative
 from bellcrank.analyze.resting_forces import RestingForces
 
 

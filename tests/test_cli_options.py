@@ -231,12 +231,12 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_csv_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bellcrank.files import atomic
+    from bellcrank.files import model_files
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "replace", full)
+    monkeypatch.setattr(model_files.os, "replace", full)
     done = call("simulate", "pendulum", "--duration", 0.1, "--out", tmp_path / "run.csv", "--json")
     assert done.exit_code == 3 and "No space left" in done.stderr and json.loads(done.stdout)["files"] == []
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 import bellcrank as bc
+from bellcrank.mechanism.contact.ground_contacts import corners_of
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
-from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import ShapeFrame, Touch
 from bellcrank.spatial import Vector
 
@@ -92,7 +92,7 @@ def test_hulls_beside_the_hull_of_the_difference(one: str) -> None:
 @pytest.mark.parametrize("other", ["box", "cylinder"])
 def test_cylinders_beside_the_hull_of_the_difference(other: str) -> None:
     """The same with cylinders of 64 sides: 2 mm inside, whatever touches what."""
-    from bellcrank.mechanism.geometry.tessellation import as_mesh
+    from bellcrank.mechanism.geometry.placed_shape import as_mesh
 
     rng = np.random.default_rng(1)
     missed = wrong = 0
@@ -137,7 +137,7 @@ def test_faces_that_overlap(shift: tuple[float, float], turn: float) -> None:
 
 
 def test_a_mesh_that_is_a_box_is_one() -> None:
-    from bellcrank.mechanism.geometry.tessellation import as_mesh
+    from bellcrank.mechanism.geometry.placed_shape import as_mesh
 
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
     plain = as_mesh(bc.Box((0.2, 0.3, 0.4)))

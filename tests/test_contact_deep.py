@@ -13,8 +13,8 @@ from scipy.spatial.transform import Rotation
 import bellcrank as bc
 from bellcrank.errors import StateError
 from bellcrank.mechanism.contact.contact_material import Compliant
+from bellcrank.mechanism.contact.ground_contacts import corners_of
 from bellcrank.mechanism.contact.narrow_phase import seen_by_contact, touches
-from bellcrank.mechanism.contact.plane_contacts import corners_of
 from bellcrank.mechanism.contact.touch import ShapeFrame
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.spatial import Vector

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.mechanism.contact.field_contacts import field_cylinder, field_sphere
+from bellcrank.mechanism.contact.ground_contacts import field_cylinder, field_sphere
 from bellcrank.mechanism.contact.touch import ShapeFrame
 from bellcrank.spatial import Vector
 

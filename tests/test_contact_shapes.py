@@ -9,8 +9,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.contact.contact_bristles import BristleContact
-from bellcrank.mechanism.contact.contact_material import Compliant, dissipation_for
+from bellcrank.mechanism.contact.contact_material import BristleContact, Compliant, dissipation_for
 from bellcrank.mechanism.contact.narrow_phase import known_pair, seen_by_contact
 from bellcrank.mechanism.forces.element import Moving
 from bellcrank.spatial import General, Matrix3, Vector

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.studies.kept_values import ChunkResult, RunValues
 from bellcrank.studies.sample_table import table_of
+from bellcrank.studies.study import ChunkResult, RunValues
 from bellcrank.studies.zarr_store import ZarrSink
 
 zarr = pytest.importorskip("zarr")

@@ -15,7 +15,7 @@ from hypothesis import given
 import bellcrank as bc
 import loop_extras
 from bellcrank import math as bm
-from bellcrank.io.export.host_function import HostFunction
+from bellcrank.io.export.array_functions import HostFunction
 from bellcrank.scalar import functions as fn
 from bellcrank.scalar.derivative import adjoints, jacobian, tangents
 from bellcrank.scalar.evaluation import evaluate

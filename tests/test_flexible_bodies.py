@@ -15,8 +15,7 @@ import bellcrank as bc
 from bellcrank.mechanism.flexible.beam_elements import BeamElements, BeamSection
 from bellcrank.mechanism.flexible.component_modes import craig_bampton, normal_modes, tie_faces
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia
-from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
+from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia, ShapeIntegrals
 from bellcrank.mechanism.flexible.solid_elements import solid_matrices
 from bellcrank.spatial import Motion, Vector
 from flexible_cases import beam, bracket, case, section

@@ -13,7 +13,7 @@ import pytest
 import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.mechanism.flexible.beam_elements import BeamSection
-from bellcrank.mechanism.forces.friction import Friction
+from bellcrank.mechanism.forces.coordinate_forces import Friction
 
 TERMS = ("gravity", "inertia", "elements", "friction")
 

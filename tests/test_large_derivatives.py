@@ -12,7 +12,7 @@ import pytest
 import bellcrank as bc
 import loop_extras
 from bellcrank import math as bm
-from bellcrank.io.export.host_function import HostFunction
+from bellcrank.io.export.array_functions import HostFunction
 from bellcrank.system import large_derivatives
 from bellcrank.system.derivative_questions import Question
 from looped import sized_four_bar

@@ -17,7 +17,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.view import live_server
-from bellcrank.view.browser_pictures import why_not
+from bellcrank.view.animating import why_not
 from bellcrank.view.posture import Posture
 from cli_calls import call
 
@@ -350,7 +350,7 @@ def test_the_page(linkage: bc.System) -> None:
     """Sliders and the mouse move the machine with its loop closed; a run appears while it is watched."""
     from playwright.sync_api import sync_playwright
 
-    from bellcrank.view.browser_pictures import ARGUMENTS, browser_program, wait_until_shown
+    from bellcrank.view.animating import ARGUMENTS, browser_program, wait_until_shown
 
     gap = """(() => { const v = bellcrank.view; let worst = 0; for (const j of v.scene.models[0].joints) {
       if (j.name === "bore") continue;  // it slides

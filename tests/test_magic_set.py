@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.mechanism.forces.magic_set import COEFFICIENTS, MagicSet
+from bellcrank.mechanism.forces.tyre import COEFFICIENTS, MagicSet
 
 #: every coefficient has a part in every result
 ALL = {name: round(0.05 + 0.013 * ((7 * k) % 23), 3) * (-1) ** k for k, name in enumerate(COEFFICIENTS)} | {

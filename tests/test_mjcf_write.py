@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.mjcf import read_mjcf, write_mjcf
-from bellcrank.mechanism.forces.servo import within
+from bellcrank.mechanism.forces.motors import within
 from test_mjcf import LOOPS, TREE, written
 
 mujoco = pytest.importorskip("mujoco")

@@ -13,7 +13,17 @@ from hypothesis import given
 
 import bellcrank as bc
 from bellcrank import math as bm
-from bellcrank.io.native import difference, json_schema, read_native, same_mechanism, text_of, write_native
+from bellcrank.io.native import (
+    difference,
+    json_schema,
+    part_schema,
+    read_native,
+    same_mechanism,
+    schema,
+    text_of,
+    write_native,
+)
+from bellcrank.io.native.build import entries_of
 from everything import everything
 from looped_graphs import build as build_graph
 from looped_graphs import graphs
@@ -323,3 +333,16 @@ def test_the_example_of_the_documentation(tmp_path: Path) -> None:
     assert np.isfinite(accelerations(m)).all()
     names = [line.split("`")[1] for line in text.splitlines() if line.startswith("| `")]
     assert set(names) == set(json_schema()["properties"]) - {"bellcrank", "name", "gravity"}
+
+
+def test_entries_are_read_as_the_schema_calls_them() -> None:
+    """A kind of entry that is not recognised would be taken as it is written: formulas as texts."""
+    read = {(part, name): reader for part in (part_schema.BrakePart, part_schema.CylinderPart, part_schema.AnglePart,
+                                              part_schema.FreePart, schema.DragPart, schema.BushingPart)
+            for name, reader in entries_of(part)}
+    assert read[part_schema.BrakePart, "joint"] == "on" and read[part_schema.BrakePart, "coordinate"] is None
+    assert read[part_schema.BrakePart, "capacity"] == read[part_schema.CylinderPart, "opening"] == "number_or_law"
+    assert read[part_schema.AnglePart, "angle"] == "of_time" and read[part_schema.AnglePart, "axis"] == "axis"
+    assert read[part_schema.FreePart, "start"] == read[schema.BushingPart, "first_pose"] == "pose"
+    assert read[schema.DragPart, "at"] == "numbers" and read[schema.DragPart, "wind"] == "timed"
+    assert read[part_schema.CylinderPart, "supply"] == "number"

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import bellcrank as bc
 from bellcrank import math as bm
 from bellcrank.io.native.formula import Formula, parse, written
-from bellcrank.io.native.formula_steps import from_scalar, run
-from bellcrank.io.native.trace import trace
+from bellcrank.io.native.trace import from_scalar, run, trace
 from bellcrank.scalar.jet import Jet
 from mechanisms import examples
 from properties import leave

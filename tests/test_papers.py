@@ -14,10 +14,9 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.papers import drawing, page
-from bellcrank.papers.constraint_tables import random_body, residual
+from bellcrank.papers import page
 from bellcrank.papers.item import Agreement, ItemResult, PaperItem, PaperPlot, PlotLine, table_of
-from bellcrank.papers.kang_yoon import multiplications, speeds
+from bellcrank.papers.kang_yoon import multiplications, random_body, residual, speeds
 from cli_calls import call
 
 DOCS = Path(__file__).parents[1] / "docs" / "papers"
@@ -95,7 +94,7 @@ def test_the_tables_of_constraints_are_not_true_by_themselves() -> None:
 
 def test_references_are_those_of_the_tests() -> None:
     """The excerpts that the package carries, against the whole files."""
-    from bellcrank.papers.reference_data import reference
+    from bellcrank.papers.measurements import reference
 
     def whole(name: str) -> Any:
         return json.loads((Path(__file__).parent / "data" / "loops" / f"{name}.json").read_text())
@@ -155,7 +154,7 @@ def test_a_command_prints_and_writes(made: float, tmp_path: Path) -> None:
 
 
 def test_without_matplotlib(made: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None if name == "matplotlib" else find_spec(name))
+    monkeypatch.setattr(page, "find_spec", lambda name: None if name == "matplotlib" else find_spec(name))
     told = call("paper", "kang-yoon-made", "--out", tmp_path)
     assert "warning: no picture: it is drawn by matplotlib, which is not installed" in told.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["kang-yoon-made.csv"]
@@ -163,7 +162,7 @@ def test_without_matplotlib(made: float, tmp_path: Path, monkeypatch: pytest.Mon
     assert "warning: no pictures: they are drawn by matplotlib" in told.stderr
     assert "![" not in (tmp_path / "pages" / "kang_yoon.md").read_text()
     with pytest.raises(bc.FileError, match="drawn by matplotlib, which is not installed"):
-        drawing.draw(_made(1.0), _made(1.0).compute(), tmp_path / "x.svg")
+        page.draw(_made(1.0), _made(1.0).compute(), tmp_path / "x.svg")
 
 
 def test_bad_usage(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.analyze.joints_with_links import with_links
-from bellcrank.analyze.minimal import GivenSpeeds, with_laws
+from bellcrank.analyze.minimal import GivenSpeeds, with_laws, with_links
 from looped_graphs import TREE, Graph, build
 from test_closed_derivatives import outputs_of
 from test_loop_agreement import state_of, tolerance

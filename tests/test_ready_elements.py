@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.bump_stop import BumpStop
-from bellcrank.mechanism.forces.gas_spring import GasSpring
+from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring
 from bellcrank.mechanism.forces.tyre import brush, magic_formula, trail
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.math import sin
-from bellcrank.mechanism.forces.magic_set import COEFFICIENTS, MagicSet
-from bellcrank.mechanism.forces.tyre import trail
+from bellcrank.mechanism.forces.tyre import COEFFICIENTS, MagicSet, trail
 
 T = 0.3
 SET = {"FNOMIN": 4000.0, "PCX1": 1.6, "PDX1": 1.2, "PDX2": -0.1, "PKX1": 22.0, "PKX2": 0.5, "PKX3": 0.2, "PEX1": 0.3,

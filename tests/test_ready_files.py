@@ -9,17 +9,15 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.native import same, text_of
-from bellcrank.mechanism.forces import belt, bristle, bump_stop, cylinder, dc_motor, gas_spring, torsion_bar, tyre
-from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
+from bellcrank.mechanism.forces import coordinate_forces, machine_force, motors, tyre
 from bellcrank.mechanism.table import Table
 from everything import everything
 
-KINDS = {"lift": cylinder.CylinderForce, "gas": gas_spring.GasSpring, "bump": bump_stop.BumpStop,
-         "strap": bump_stop.BumpStop, "shut": cylinder.CylinderForce, "brake": bristle.BristleForce,
-         "clutch": bristle.BristleForce, "bar": torsion_bar.TorsionBar, "belt": belt.Belt, "dc": dc_motor.MotorTorque,
-         "rolling": RollingResistance, "plain tyre": tyre.Tyre, "tyre": tyre.Tyre, "set": tyre.Tyre}
-
-
+KINDS = {"lift": motors.CylinderForce, "gas": coordinate_forces.GasSpring, "bump": coordinate_forces.BumpStop,
+         "strap": coordinate_forces.BumpStop, "shut": motors.CylinderForce, "brake": machine_force.BristleForce,
+         "clutch": machine_force.BristleForce, "bar": coordinate_forces.TorsionBar, "belt": coordinate_forces.Belt,
+         "dc": motors.MotorTorque, "rolling": machine_force.RollingResistance, "plain tyre": tyre.Tyre,
+         "tyre": tyre.Tyre, "set": tyre.Tyre}
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +94,7 @@ def test_a_tyre_on_a_height_field_comes_back(tmp_path: Path) -> None:
 def test_another_kind_with_the_same_force_is_another_machine() -> None:
     one, other = _cart(), _cart()
     one.add_torsion_bar("bar", "axle", length=1.0, diameter=0.02)
-    other.add_joint_spring("bar", "axle", stiffness=torsion_bar.torsion_stiffness(1.0, 0.02, 0.0, 79e9))
+    other.add_joint_spring("bar", "axle", stiffness=coordinate_forces.torsion_stiffness(1.0, 0.02, 0.0, 79e9))
     assert "TorsionBar" in str(same.difference(one, other))
 
 

@@ -14,7 +14,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.errors import BellcrankWarning
 from bellcrank.io.report import ReadWarning
-from bellcrank.mechanism.geometry.tessellation import as_mesh
+from bellcrank.mechanism.geometry.placed_shape import as_mesh
 from test_shapes import CORNERS, FACES, binary_stl, volume
 
 URDF = """<robot name='r'><material name='rust'><color rgba='1 0.5 0 0.25'/></material>

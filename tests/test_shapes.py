@@ -14,8 +14,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.io.native.same import difference
 from bellcrank.mechanism.fingerprint import fingerprint
-from bellcrank.mechanism.geometry.colors import NAMED, to_color
-from bellcrank.mechanism.geometry.tessellation import as_mesh
+from bellcrank.mechanism.geometry.placed_shape import NAMED, as_mesh, to_color
 
 TRIANGLE = [(0, 0, 0), (1, 0, 0), (0, 1, 0)]
 #: a tetrahedron, corners by faces

@@ -15,8 +15,8 @@ import xarray
 
 import bellcrank as bc
 from bellcrank.studies import sweeping
-from bellcrank.studies.kept_values import ChunkResult, RunValues
 from bellcrank.studies.sample_table import table_of
+from bellcrank.studies.study import ChunkResult, RunValues
 from bellcrank.studies.zarr_store import ZarrSink
 from sweeps import RUN, four_bar, pendulum, same
 

@@ -17,8 +17,8 @@ import pytest
 import bellcrank as bc
 import children
 from bellcrank.studies import executors, sweeping
+from bellcrank.studies.executors import WorkerPool
 from bellcrank.studies.result_sinks import MemorySink
-from bellcrank.studies.worker_pool import WorkerPool
 from bellcrank.studies.zarr_store import ZarrSink
 from sweeps import RUN, SAMPLES, pendulum, same, study
 

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 import bellcrank as bc
-from bellcrank.studies.drawn_samples import METHODS
-from bellcrank.studies.sample_table import table_of
+from bellcrank.studies.sample_table import METHODS, table_of
 from sweeps import pendulum, same
 
 MAKERS = (bc.latin_hypercube, bc.sobol, bc.random_samples)
@@ -82,7 +81,7 @@ def test_drawn_samples_stay_what_they_were() -> None:
 
 def test_ends_of_distributions_are_finite(monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (0.0, 1.0):
-        monkeypatch.setattr("bellcrank.studies.drawn_samples._random",
+        monkeypatch.setattr("bellcrank.studies.sample_table._random",
                             lambda columns, runs, seed, first, last, x=place: np.full((last - first, columns), x))
         assert np.isfinite(bc.drawn_samples({"x": "normal(0, 1)"}, 4).rows(0, 4)).all()
 

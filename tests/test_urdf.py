@@ -15,7 +15,7 @@ import pytest
 
 from bellcrank.errors import FileError
 from bellcrank.io import ReadReport, ReadWarning, load_urdf, read_urdf, report, urdf
-from bellcrank.io.common.angles import cosine_sine
+from bellcrank.io.common.readings import cosine_sine
 from bellcrank.io.common.xml import read_xml
 from bellcrank.io.report import Dynamics, Limits, Material, Mimic
 from bellcrank.mechanism.inertia import Inertia

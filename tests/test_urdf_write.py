@@ -13,7 +13,7 @@ import bellcrank as bc
 from bellcrank import examples
 from bellcrank.errors import FileError, ModelError
 from bellcrank.io.urdf import read_urdf, write_urdf
-from bellcrank.io.urdf.write_loops import angles
+from bellcrank.io.urdf.write_tree import angles
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose

@@ -16,8 +16,8 @@ from PIL import Image
 
 import bellcrank as bc
 import children
-from bellcrank.files import atomic
-from bellcrank.view import animating, browser_pictures, standalone_page
+from bellcrank.files import model_files
+from bellcrank.view import animating, standalone_page
 from cli_calls import call
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -92,7 +92,7 @@ def test_what_is_missing_is_named(run: bc.Result, tmp_path: Path, no_browser: No
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(bc.ModelError, match="MP4 films need ffmpeg"):
         run.animate(tmp_path / "run.mp4")
-    assert browser_pictures.browser_program() is None
+    assert animating.browser_program() is None
     assert not list(tmp_path.iterdir())
 
 
@@ -118,7 +118,7 @@ def test_a_full_disk_leaves_what_was_there(run: bc.Result, tmp_path: Path, monke
     def refused(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic.os, "replace", refused)
+    monkeypatch.setattr(model_files.os, "replace", refused)
     with pytest.raises(bc.FileError, match="No space left"):
         run.animate(file)
     assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]

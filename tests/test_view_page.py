@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import bellcrank as bc
-from bellcrank.view.browser_pictures import opened_page, take_pictures, wait_until_shown, why_not
+from bellcrank.view.animating import opened_page, take_pictures, wait_until_shown, why_not
 from bellcrank.view.scenes import scene_of
 from bellcrank.view.standalone_page import live_page, squeezed
 from test_view_files import HOSTILE, hostile

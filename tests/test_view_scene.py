@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.view.frame_algebra import along, matrices, turned
-from bellcrank.view.made_shapes import body_shapes, mass_shape
-from bellcrank.view.mesh_reduction import reduced
 from bellcrank.view.packing import pack
-from bellcrank.view.scene import PlottedCurve, Scene
-from bellcrank.view.scene_tracks import chosen_frames, own_samples
-from bellcrank.view.scenes import scene_of
+from bellcrank.view.scene import PlottedCurve, Scene, along, matrices, turned
+from bellcrank.view.scene_models import body_shapes, mass_shape, reduced
+from bellcrank.view.scenes import chosen_frames, own_samples, scene_of
 
 
 def unpacked(scene: Scene) -> tuple[dict[str, Any], np.ndarray]:

@@ -18,10 +18,10 @@ _PLACES = {
     "analyze": "analyze", "check_joint": "analyze", "cite": "formulations", "compare": "analyze",
     "compile": "compiled.compile", "examples": "examples", "gradient": "analyze", "identify": "analyze",
     "BeamSection": "mechanism.flexible.beam_elements", "FlexibleBody": "mechanism.flexible.flexible_body",
-    "Inertia": "mechanism.inertia", "SectionPoint": "mechanism.flexible.section_points",
+    "Inertia": "mechanism.inertia", "SectionPoint": "mechanism.flexible.beam_elements",
     "export_c": "io.export.export_c", "to_casadi": "io.export.casadi_function",
-    "to_jax": "io.export.jax_function", "to_sympy": "io.export.sympy_expressions",
-    "to_torch": "io.export.torch_function",
+    "to_jax": "io.export.array_functions", "to_sympy": "io.export.sympy_expressions",
+    "to_torch": "io.export.array_functions",
     **dict.fromkeys(("load", "read", "save"), "io.load"),
     "math": "math", "Mechanism": "mechanism.mechanism", "papers": "papers", "targets": "inverse_kinematics.targets",
     "Pose": "mechanism.pose", "System": "compiled.system",
@@ -31,9 +31,9 @@ _PLACES = {
                      "CacheWarning", "DrawingWarning", "FileError", "ModelError", "NotYetError", "SingularError",
                      "SlowWarning", "StateError"), "errors"),
     **dict.fromkeys(("Angle", "Distance", "PointOnLine", "PointOnPlane"), "mechanism.constraints"),
-    **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.rolling"),
+    **dict.fromkeys(("KnifeEdge", "RollingBall", "RollingDisk"), "mechanism.constraints"),
     **dict.fromkeys(("Box", "Capsule", "Cone", "Cylinder", "Ellipsoid", "Plane", "Sphere"),
-                    "mechanism.geometry.solids"), "HeightField": "mechanism.geometry.height_field",
+                    "mechanism.geometry.solids"), "HeightField": "mechanism.geometry.solids",
     "Mesh": "mechanism.geometry.triangle_mesh",
     "State": "system.state", "Table": "mechanism.table",
     "Result": "simulate.result", "open_result": "simulate.netcdf",
@@ -41,8 +41,8 @@ _PLACES = {
     **dict.fromkeys(("Rollout", "rollout"), "simulate.rollout"),
     **dict.fromkeys(("Change", "Event", "attach", "detach", "enter", "leave", "lock", "unlock"), "simulate.events"),
     "joint_limit": "simulate.stops", "lift_off": "simulate.stops",
-    **dict.fromkeys(("latin_hypercube", "random_samples", "sobol"), "studies.random_samples"),
-    "drawn_samples": "studies.drawn_samples",
+    **dict.fromkeys(("latin_hypercube", "random_samples", "sobol"), "studies.sample_table"),
+    "drawn_samples": "studies.sample_table",
     "open_sweep": "studies.zarr_store", "sweep": "studies.sweeping",
 }
 
@@ -83,18 +83,23 @@ if TYPE_CHECKING:
     )
     from bellcrank.formulations import cite
     from bellcrank.inverse_kinematics import targets
+    from bellcrank.io.export.array_functions import to_jax, to_torch
     from bellcrank.io.export.casadi_function import to_casadi
     from bellcrank.io.export.export_c import export_c
-    from bellcrank.io.export.jax_function import to_jax
     from bellcrank.io.export.sympy_expressions import to_sympy
-    from bellcrank.io.export.torch_function import to_torch
     from bellcrank.io.load import load, read, save
-    from bellcrank.mechanism.constraints import Angle, Distance, PointOnLine, PointOnPlane
-    from bellcrank.mechanism.flexible.beam_elements import BeamSection
+    from bellcrank.mechanism.constraints import (
+        Angle,
+        Distance,
+        KnifeEdge,
+        PointOnLine,
+        PointOnPlane,
+        RollingBall,
+        RollingDisk,
+    )
+    from bellcrank.mechanism.flexible.beam_elements import BeamSection, SectionPoint
     from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-    from bellcrank.mechanism.flexible.section_points import SectionPoint
-    from bellcrank.mechanism.geometry.height_field import HeightField
-    from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+    from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
     from bellcrank.mechanism.geometry.triangle_mesh import Mesh
     from bellcrank.mechanism.inertia import Inertia
     from bellcrank.mechanism.joints import (
@@ -111,7 +116,6 @@ if TYPE_CHECKING:
     )
     from bellcrank.mechanism.mechanism import Mechanism
     from bellcrank.mechanism.pose import Pose
-    from bellcrank.mechanism.rolling import KnifeEdge, RollingBall, RollingDisk
     from bellcrank.mechanism.table import Table
     from bellcrank.simulate.control import Sampled, Traced
     from bellcrank.simulate.events import Change, Event, attach, detach, enter, leave, lock, unlock
@@ -120,8 +124,7 @@ if TYPE_CHECKING:
     from bellcrank.simulate.rollout import Rollout, rollout
     from bellcrank.simulate.run import SimulationWarning
     from bellcrank.simulate.stops import joint_limit, lift_off
-    from bellcrank.studies.drawn_samples import drawn_samples
-    from bellcrank.studies.random_samples import latin_hypercube, random_samples, sobol
+    from bellcrank.studies.sample_table import drawn_samples, latin_hypercube, random_samples, sobol
     from bellcrank.studies.sweeping import sweep
     from bellcrank.studies.zarr_store import open_sweep
     from bellcrank.system.state import State

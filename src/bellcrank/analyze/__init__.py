@@ -12,8 +12,8 @@ from bellcrank.arguments import checked
 from bellcrank.lazy_names import on_first_use
 
 _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identification", "body_energies": "element_forces",
-           "branches": "assembly_branches",
-           "check_joint": "joint_checks", "compare": "comparison", "contacts": "contact_forces",
+           "branches": "curves",
+           "check_joint": "joint_checks", "compare": "comparison", "contacts": "element_forces",
            "coupler_curve": "curves",
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
            "drawing_errors": "loop_diagnostics", "drive": "driven", "element_wrenches": "element_forces",
@@ -37,18 +37,17 @@ __all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "c
            "partition", "section_forces", "stored_energy", "stresses", "workspace"]
 
 if TYPE_CHECKING:
-    from bellcrank.analyze.assembly_branches import branches
     from bellcrank.analyze.chosen_speeds import in_speeds
     from bellcrank.analyze.comparison import compare
     from bellcrank.analyze.compliances import equilibrium_derivatives
-    from bellcrank.analyze.contact_forces import contacts
     from bellcrank.analyze.contact_inverse import inverse_dynamics_with_contacts
-    from bellcrank.analyze.curves import coupler_curve, workspace
+    from bellcrank.analyze.curves import branches, coupler_curve, workspace
     from bellcrank.analyze.deformed_bodies import deflection, draw_deflection, section_forces, stresses
     from bellcrank.analyze.driven import drive
     from bellcrank.analyze.element_forces import (
         actuator_forces,
         body_energies,
+        contacts,
         dissipated_power,
         element_wrenches,
         stored_energy,

@@ -10,19 +10,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.continuation import DeadPointError, Follower
-from bellcrank.analyze.joints_with_links import guess_with_links, with_links
-from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, one_machine
+from bellcrank.analyze.minimal import (
+    DeadPointError,
+    Follower,
+    GivenSpeeds,
+    driven_entries,
+    guess_with_links,
+    one_machine,
+    with_links,
+)
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
 from bellcrank.errors import BranchWarning, ModelError, StateError, outside
+from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import CLOSED
-from bellcrank.system.assembly import same_position
+from bellcrank.system.assembly import check_parameters, same_position, with_laws, without_turns
+from bellcrank.system.held_values import Values, begin
 from bellcrank.system.state import State
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
-__all__ = ["Curve", "Workspace", "coupler_curve", "workspace"]
+__all__ = ["Curve", "Workspace", "branches", "coupler_curve", "workspace"]
 
 Guess = State | Mapping[str, float | Sequence[float]] | npt.ArrayLike | None
 
@@ -294,3 +302,35 @@ def _start(system: System, guess: Guess, held: Mapping[str, float], t: float) ->
     if q.ndim != 1:
         raise StateError(f"guess: needs one state to start from, got {q.shape[:-1]} of them")
     return q
+
+
+# -- the different ways in which a machine can be put together --------------------------------------
+def branches(system: System, q: State | Values = None, *, tries: int = 60, guess: State | Values = None,
+             t: float = 0.0, seed: int = 0) -> list[State]:
+    """Different closed positions found from random starts with the coordinates in `q` held (as an array, `q` is
+    the guess), nearest to the guess first. Only meaningful if what is held leaves no freedom: then it lists the
+    assembly branches. Cost: `tries` closings, side by side.
+
+    >>> import bellcrank as bc
+    >>> linkage = bc.compile(bc.load("four_bar"))
+    >>> len(bc.analyze.branches(linkage, q={"A": 0.5}))
+    2
+    """
+    plans, nu = system.plans, system.nu
+    t = one_time(t)
+    guessed, held = begin(plans, q, guess)
+    check_parameters(plans, "branches", many=False)
+    start = held.put(guessed)
+    usual = plans.tree.speed_sizes
+    shakes = 1.5 * random_source(seed).normal(size=(how_many("branches: tries", tries), nu)) * usual
+    shakes[:1] = 0.0
+    starts = plans.configuration.integrate(start, np.where(held.mask, 0.0, shakes))
+    positions, sizes = plans.closer.close(starts, Target(held.mask, 1.0 / usual, held.extra), t)
+    found: list[Floats] = []
+    for position in positions[sizes < CLOSED]:
+        if not any(same_position(plans, position, other) for other in found) \
+                and not plans.closer.flipped(position, t):
+            found.append(position)
+    found.sort(key=lambda x: float(np.linalg.norm(
+        without_turns(plans, plans.configuration.difference(start, x)) / usual)))
+    return [plans.configuration.state(*with_laws(plans, x, np.zeros(nu), t), t) for x in found]

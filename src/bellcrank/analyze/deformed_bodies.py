@@ -13,7 +13,7 @@ from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.flexible.deflection_picture import Panel, draw_panels
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-from bellcrank.mechanism.flexible.stress_modes import von_mises
+from bellcrank.mechanism.flexible.reduced_body import von_mises
 from bellcrank.system.state_methods import of_position
 
 if TYPE_CHECKING:

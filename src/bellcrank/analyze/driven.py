@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.continuation import DeadPointError, Follower
-from bellcrank.analyze.joints_with_links import guess_with_links, with_links
-from bellcrank.analyze.minimal import GivenSpeeds, driven_entries, with_laws
+from bellcrank.analyze.minimal import (
+    DeadPointError,
+    Follower,
+    GivenSpeeds,
+    driven_entries,
+    guess_with_links,
+    with_laws,
+    with_links,
+)
 from bellcrank.arrays import Floats, check_unmasked
 from bellcrank.errors import AssemblyError, ModelError, NotYetError, StateError, hint
 from bellcrank.loops.nearest import Held
 from bellcrank.loops.tolerances import SAME
-from bellcrank.mechanism.motion import Prescribed
-from bellcrank.mechanism.parametric_law import ParametricLaw, parametric
+from bellcrank.mechanism.motion import ParametricLaw, Prescribed, parametric
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch

@@ -14,9 +14,9 @@ import numpy as np
 from bellcrank.arrays import Floats, random_source
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side
-from bellcrank.mechanism.joints.free import Free
+from bellcrank.mechanism.joints.derived_joints import Place, place_of, side_at, six, turned
 from bellcrank.mechanism.joints.joint import Joint
-from bellcrank.mechanism.joints.placed import Place, place_of, side_at, six, turned
+from bellcrank.mechanism.joints.quaternion_joints import Free
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Scalar
 from bellcrank.spatial import Vector

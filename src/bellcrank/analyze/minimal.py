@@ -3,23 +3,37 @@
 The methods of `analyze` move machines about: a few speeds are *given* (driven, held, or chosen as independent) and the
 loops determine the others. `GivenSpeeds` does that for positions, speeds and accelerations by `loops.closer`; `Chart`
 adds local minimal coordinates about one position. Cost per state: O(nu m^2), by singular values of the loop Jacobian.
+
+The same machine with links at joints that close loops, for questions that hold, load or drive these.
+
+It is the same machine with the same cuts, but for a carrier at each of these joints (`topology.carriers`). Its states
+are those of the other one.
+
+Following a closed machine along functions of a parameter: `loops.walking` with `GivenSpeeds`.
+
+Positions are good to about 1e-8 on the way; `GivenSpeeds.close` polishes the whole afterwards, in one batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_finite, flat, one_time
+from bellcrank.compiled.compile import compile as compiled
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.loops.closer import Target, project, times
 from bellcrank.loops.null_space import null_space
-from bellcrank.loops.tolerances import OPEN, RANK
+from bellcrank.loops.tolerances import CONTRACTION, OPEN, RANK, WALKED
+from bellcrank.loops.walking import DeadPointError, Walker
 from bellcrank.system import assembly
+from bellcrank.system.arrangements import arrangement_of
+from bellcrank.system.held_values import near
+from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian, loop_rows
 from bellcrank.system.state import State, parts_of
 from bellcrank.system.usual_cut import usual_plans
@@ -27,8 +41,9 @@ from bellcrank.system.usual_cut import usual_plans
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
 
-__all__ = ["Chart", "GivenSpeeds", "closed_state", "closed_states", "driven_entries", "force_arrays",
-           "independent_names", "independent_speeds", "one_machine", "speed_labels", "state_entries", "with_laws"]
+__all__ = ["Chart", "DeadPointError", "Follower", "GivenSpeeds", "closed_state", "closed_states", "driven_entries",
+           "force_arrays", "guess_with_links", "independent_names", "independent_speeds", "one_machine", "speed_labels",
+           "state_entries", "with_laws", "with_links"]
 
 #: independent speeds whose share of the motion is smaller than this are poor coordinates
 _GOOD = 0.02
@@ -397,3 +412,104 @@ def driven_entries(system: System, keys: Iterable[str], what: str) -> list[int]:
             raise ModelError(f"{what}: joint {key!r} follows a prescribed motion already")
         out += entries
     return list(dict.fromkeys(out))
+
+
+# -- the same machine with links at joints that close loops, for questions that hold, load or drive these ---
+def with_links(system: System, *given: Any) -> System | None:
+    """The machine in which joints or coordinates that are given by name, as mappings or sequences, those along which
+    forces (..., nu) act, and those that are locked have links; None if they have, or if loops of the machine were
+    opened or bodies taken out of it since it was compiled. Cost: that of `compile`, once for each set of joints."""
+    model = system.model
+    keys = [key for names in given if isinstance(names, (Mapping, Sequence, Set)) and not isinstance(names, str)
+            for key in names if isinstance(key, str)]
+    keys += [own.name for own in model.tree.loop_joints for rows in given
+             if np.shape(rows)[-1:] == (system.nu,) and np.asarray(rows).dtype.kind in "fiub"
+             and np.asarray(rows)[..., own.u].any()]
+    if model.released or model.absent or not (keys or model.locked):
+        return None
+    closing = [c.name for c in model.tree.closures if c.is_joint]
+    named = {*(model.configuration.split(key)[0] for key in keys), *(joint for joint, _ in model.locked)}
+    joints = tuple(name for name in closing if name in named)
+    if not joints:
+        return None
+    wide: System = system.kernels.kept(("with links", joints), lambda: _made(system, closing, joints))
+    return wide.with_parameters(**model.values)
+
+
+def guess_with_links(system: System, guess: Any, t: float, what: str) -> State:
+    """A guess for that machine: joints at which loops are cut are where they are when the guess is closed, unless it
+    names them."""
+    one_machine(system)
+    found = system.assemble(guess=guess, t=t)
+    q, named = near(system.plans, "guess", guess, what, many=True), set[str]()
+    if isinstance(guess, Mapping):
+        named = {system.model.configuration.split(key)[0] for key in guess}
+    for own in system.model.tree.loop_joints:
+        if own.name not in named:
+            q[..., own.q] = found.q[..., own.q]
+    return found.replace(q, guess.u if isinstance(guess, State) else None)
+
+
+def _made(system: System, closing: Sequence[str], joints: Sequence[str]) -> System:
+    """The machine with carriers at some of its joints; what `compile` was asked for stays as it is."""
+    model, maker = system.model, system.kernels.maker
+    made = compiled(model.mechanism, model.method, maker.backend, schedule=maker.schedule, threads=maker.threads,
+                    precision=maker.precision, cut=closing, actuated=joints, baumgarte=model.options.baumgarte)
+    made = type(made)(Kernels(replace(made.model, options=model.options), maker))
+    return made.lock(*arrangement_of(system).locked) if model.locked else made
+
+
+# -- following a closed machine along functions of a parameter --------------------------------------
+Mask = npt.NDArray[np.bool_]
+#: Newton steps of positions between two of a walk
+_NEWTON = 8
+
+
+class Follower(Walker):
+    """Follows positions; `put` sets the driven coordinates of q for a parameter, of which `unit` is an ordinary change;
+    `clock` gives the time."""
+
+    def __init__(self, closer: GivenSpeeds, put: Callable[[Floats, float], Floats], clock: Callable[[float], float],
+                 *, resolution: float, unit: float = 1.0) -> None:
+        system = closer.system
+        super().__init__(system.integrate, system.normalize, system.difference, resolution=resolution,
+                         lengths=system.model.tree.speed_sizes, unit=unit)
+        self.closer, self._put, self.clock = closer, put, clock
+
+    def put(self, q: Floats, at: float) -> Floats:
+        """q with the driven coordinates as the parameter wants them."""
+        return self._put(q, at)
+
+    def newton(self, q: Floats, at: float) -> tuple[float, Floats]:
+        """What is left open, and the plain Newton step of all speeds that would close it."""
+        return self.closer.newton(q, self.clock(at))
+
+    def closed_together(self, q: Floats, t: Floats, way: Floats) -> tuple[Floats, Mask]:
+        """Positions (n, nq) between two of a walk, which are `way` apart, closed by Newton's method, and which of them
+        are so beyond doubt: its steps shrink at once (as in a walk), and are short beside the way."""
+        found, good = q.copy(), np.ones(len(q), dtype=bool)
+        if not self.closer.looped:
+            return found, good
+        plans, target, going = self.closer.system.plans, self.closer.target, np.arange(len(q))
+        before, total = np.full(len(q), np.inf), np.zeros(len(q))
+        for _ in range(_NEWTON):
+            if not len(going):
+                break
+            near, at = plans.closer.near, found[going]
+            step = plans.closer.newton(at, t[going], target)[1] if near is None else \
+                near.newton(at, target.held, target.weights, t[going])[1]
+            length = np.abs(step / self.lengths).max(axis=-1, initial=0.0)
+            total[going] += length
+            fair = np.isfinite(length) & (total[going] <= np.maximum(0.25 * way[going], WALKED)) & (
+                (length <= CONTRACTION * before[going]) | (length <= WALKED))
+            good[going] &= fair
+            found[going[fair]] = self.normalize(self.integrate(at[fair], step[fair]))
+            before[going] = length
+            going = going[fair & (length > WALKED)]
+        good[going] = False
+        return found, good
+
+    def loosest(self, q: Floats, at: float) -> str:
+        """The joint that moves most along the direction the drives lose."""
+        speed = self.closer.loosest(q, self.clock(at))
+        return "none" if speed is None else self.closer.system.speed_names[speed].rpartition(".")[0]

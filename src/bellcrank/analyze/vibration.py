@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.joints_with_links import with_links
 from bellcrank.analyze.linear_models import LinearModel, eigen, linear_model, without_integrals
-from bellcrank.analyze.minimal import closed_states, driven_entries, force_arrays, independent_names, state_entries
+from bellcrank.analyze.minimal import (
+    closed_states,
+    driven_entries,
+    force_arrays,
+    independent_names,
+    state_entries,
+    with_links,
+)
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
 from bellcrank.errors import StateError

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bellcrank.cli.application import Application
-from bellcrank.cli.application import examples as lines
-from bellcrank.cli.output import Output
+from bellcrank.cli.output import Application, Output
+from bellcrank.cli.output import examples as lines
 
 __all__ = ["app", "main"]
 
@@ -145,8 +144,8 @@ def sweep(model: Model,
     Without --out, the last values of every run are kept, and what they are over all runs is printed. A sweep with
     --out that was interrupted or killed goes on with --resume and the same arguments.
     """
-    from bellcrank.cli.parameter_study import StudyRequest
-    from bellcrank.cli.parameter_study import sweep as run
+    from bellcrank.cli.simulation import StudyRequest
+    from bellcrank.cli.simulation import sweep as run
 
     request = StudyRequest(model, vary or (), sample or (), runs, method, seed, duration, step, stepper, interval,
                            settings or (), reduce or (), out, resume, chunk, executor, address, formulation,
@@ -182,7 +181,7 @@ def convert(source: Annotated[str, typer.Argument(metavar="IN", help="a model fi
 
     Prints what was read, changed, ignored and not written. Nothing is written if the format cannot hold the machine.
     """
-    from bellcrank.cli.convert import convert as run
+    from bellcrank.cli.machines import convert as run
 
     raise typer.Exit(run(source, target, option or (), write_option or (), floating_base,
                          Output(json, quiet, progress)))
@@ -208,7 +207,7 @@ def export_c(model: Model, to: Annotated[Path, typer.Option(help="the folder for
     The code is for one state, allocates nothing and keeps nothing between calls; the header says what functions take.
     With loops it follows one plan, made for a general position (several: `bellcrank.export_c` in Python).
     """
-    from bellcrank.cli.convert import export_c as run
+    from bellcrank.cli.machines import export_c as run
 
     wanted = [f.strip() for f in functions.split(",") if f.strip()]
     raise typer.Exit(run(model, wanted, to, stepper, scalar, name, method, option or (), floating_base,
@@ -299,8 +298,8 @@ def animate(what: Annotated[str, typer.Argument(
     """Show a machine in motion. The page has all controls, needs no network and can be sent to others; films and
     pictures are taken by Chromium where it is installed, else drawn by matplotlib.
     """
-    from bellcrank.cli.animation import FilmRequest
-    from bellcrank.cli.animation import animate as run
+    from bellcrank.cli.pictures import FilmRequest
+    from bellcrank.cli.pictures import animate as run
 
     look = {"fps": fps, "speed": speed, "size": size, "time": time, "theme": theme, "view": view,
             "renderer": renderer}
@@ -328,8 +327,8 @@ def show(what: Annotated[list[str], typer.Argument(
     """Show a machine in the browser: look at it, move it by its coordinates or with the mouse (loops stay closed), play
     results. The page is served on this computer alone, until Ctrl-C.
     """
-    from bellcrank.cli.viewer import ShowRequest
-    from bellcrank.cli.viewer import show as run
+    from bellcrank.cli.pictures import ShowRequest
+    from bellcrank.cli.pictures import show as run
 
     request = ShowRequest(what, model, settings or (), side_by_side, option or (), floating_base, host, port, browser)
     raise typer.Exit(run(request, Output(json, quiet, progress)))
@@ -342,7 +341,7 @@ def papers(docs: Annotated[Path | None, typer.Option(
            short: Annotated[bool, typer.Option("--short", help="with --docs: the short form of every item")] = False,
            quiet: Quiet = False, json: Json = False, progress: Bar = True) -> None:
     """List the figures and tables of the five papers that can be computed anew, or write the pages that show them."""
-    from bellcrank.cli.paper_items import papers as run
+    from bellcrank.cli.machines import papers as run
 
     raise typer.Exit(run(docs, short, Output(json, quiet, progress)))
 
@@ -361,7 +360,7 @@ def paper(item: Annotated[str, typer.Argument(metavar="ITEM", help="a name that 
 
     The exit code is 1 where values differ that should agree.
     """
-    from bellcrank.cli.paper_items import paper as run
+    from bellcrank.cli.machines import paper as run
 
     raise typer.Exit(run(item, short, out, picture, Output(json, quiet, progress)))
 

@@ -9,24 +9,24 @@ from typing import Any
 
 from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
-from bellcrank.examples import chains, ladders, legged, linkages, paradoxical, parallel, robots, vehicles
+from bellcrank.examples import chains, ladders, linkages, vehicles
 from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["load", "names"]
 
 _MAKERS: dict[str, Callable[..., Mechanism]] = {
     "pendulum": chains.pendulum, "double_pendulum": chains.double_pendulum, "chain": chains.random_chain,
-    "gyroscope": chains.gyroscope, "scara": robots.scara, "arm": robots.arm, "quadruped": robots.quadruped,
-    "crane": robots.crane,
+    "gyroscope": chains.gyroscope, "scara": chains.scara, "arm": chains.arm, "quadruped": chains.quadruped,
+    "crane": chains.crane,
     # with closed loops
     "four_bar": linkages.four_bar, "slider_crank": linkages.slider_crank, "five_bar": linkages.five_bar,
     "redundant_five_bar": linkages.redundant_five_bar, "jansen": linkages.jansen, "andrews": linkages.andrews,
-    "scissor_lift": linkages.scissor_lift, "bennett": paradoxical.bennett, "bricard": paradoxical.bricard,
+    "scissor_lift": linkages.scissor_lift, "bennett": ladders.bennett, "bricard": ladders.bricard,
     "quarter_car": vehicles.quarter_car, "double_wishbone": vehicles.double_wishbone,
-    "whipple_bicycle": vehicles.whipple_bicycle, "stewart": parallel.stewart,
-    "delta": parallel.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
+    "whipple_bicycle": vehicles.whipple_bicycle, "stewart": chains.stewart,
+    "delta": chains.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
     "four_bar_chain": ladders.four_bar_chain, "n_four_bars": ladders.n_four_bars,
-    "linkage_quadruped": legged.linkage_quadruped}
+    "linkage_quadruped": chains.linkage_quadruped}
 
 #: how many cells or links an example may have
 _MANY = 1_000_000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from bellcrank.examples.shapes import bar, cross, direction, slender, vee
+from bellcrank.examples.linkages import bar, cross, direction, slender, vee
+from bellcrank.mechanism.constraints import RollingDisk
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Planar, Prismatic, Revolute, Spherical, Universal
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
-from bellcrank.mechanism.rolling import RollingDisk
 from bellcrank.scalar.graph import Number
 
 __all__ = ["double_wishbone", "quarter_car", "whipple_bicycle"]

@@ -21,8 +21,8 @@ from bellcrank.loops.constraint_sizes import row_sizes
 from bellcrank.loops.loop_paths import jacobian_pattern
 from bellcrank.loops.row_labels import row_labels
 from bellcrank.mechanism.constraint_rows import Row, Side, Timed, at_time
-from bellcrank.mechanism.coupling import coupled
-from bellcrank.mechanism.forces.bound_values import with_numbers
+from bellcrank.mechanism.forces.element import with_numbers
+from bellcrank.mechanism.motion import coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Closure, LoopJoint, Tree

@@ -16,9 +16,9 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.constraint_rows import Side
-from bellcrank.mechanism.coupling import Part, share
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.machine_sizes import coordinate_sizes, power_of_two
+from bellcrank.mechanism.motion import Part, share
 from bellcrank.spatial import Vector
 from bellcrank.topology.tree import Relation, Tree
 

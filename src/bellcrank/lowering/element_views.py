@@ -12,8 +12,8 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.contact_view import ContactView
 from bellcrank.lowering.element_loads import UnitForce, unit_force
 from bellcrank.lowering.element_view import REPORT, ElementView, InSight
-from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.forces.machine_force import stored_by
+from bellcrank.mechanism.parts import StateRate
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Sweeps
 from bellcrank.spatial import Force, Vector

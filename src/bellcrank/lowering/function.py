@@ -16,7 +16,7 @@ from bellcrank.lowering.element_views import element_parts
 from bellcrank.lowering.flexible_link import ModalLink, NodeLink, link_class
 from bellcrank.lowering.link import Link, World
 from bellcrank.lowering.looped import LoopedDirect, row_count
-from bellcrank.mechanism.forces.bound_values import bound
+from bellcrank.mechanism.forces.element import bound
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps, flatten
 from bellcrank.spatial import General, Identity, Matrix3, Transform, Vector

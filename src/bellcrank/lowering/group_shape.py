@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from bellcrank.loops.loop_paths import paths_between
 from bellcrank.loops.plan import Group, LoopPlan
-from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import NodeMotion
+from bellcrank.mechanism.motion import Part
 from bellcrank.topology.tree import LoopJoint, Tree
 
 __all__ = ["PASSING", "VIRTUAL", "ClosureShape", "GroupShape", "JointShape", "Local", "Ports", "RelationShape",

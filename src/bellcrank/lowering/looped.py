@@ -17,8 +17,8 @@ from bellcrank.lowering.link import Link
 from bellcrank.lowering.loop_joints import LoopJointView
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.constraint_rows import Row, Side, at_time, stabilized
-from bellcrank.mechanism.coupling import Coupled, coupled
 from bellcrank.mechanism.forces.element import Moving
+from bellcrank.mechanism.motion import Coupled, coupled
 from bellcrank.scalar.graph import Number
 from bellcrank.schedule.sweeps import Direct, Field, Sweeps
 from bellcrank.spatial import Force, General, Matrix3, Motion, Vector

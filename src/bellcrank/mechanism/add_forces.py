@@ -11,7 +11,7 @@ from bellcrank.errors import ModelError
 from bellcrank.mechanism.add_joint_forces import JointForceElements
 from bellcrank.mechanism.checks import new_name, number, triple
 from bellcrank.mechanism.forces import Bushing, Drag, Wrench
-from bellcrank.mechanism.forces.law import required_arguments
+from bellcrank.mechanism.forces.element import required_arguments
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.placed_elements import BodyDrag, FrameBushing, Law2, Spring
 from bellcrank.mechanism.pose import Pose

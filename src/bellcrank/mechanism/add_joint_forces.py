@@ -20,11 +20,10 @@ from bellcrank.mechanism.forces import (
     PotentialSpring,
     Servo,
 )
-from bellcrank.mechanism.forces.armature import EVERY
-from bellcrank.mechanism.forces.element import Along
-from bellcrank.mechanism.forces.law import TableLaw, required_arguments
+from bellcrank.mechanism.forces.element import Along, TableLaw, required_arguments
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.joints.spherical import Spherical
+from bellcrank.mechanism.forces.motors import EVERY
+from bellcrank.mechanism.joints.quaternion_joints import Spherical
 from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum, Law2
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero

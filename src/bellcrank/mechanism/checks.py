@@ -9,8 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from bellcrank.errors import ModelError, StateError, hint
-from bellcrank.mechanism.coupling import Law1, Part, share
-from bellcrank.mechanism.parametric_law import ParametricLaw, parametric
+from bellcrank.mechanism.motion import Law1, ParametricLaw, Part, parametric, share
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.checks import LAW_ADVICE
-from bellcrank.mechanism.contact.placed_contact import PlacedContact
+from bellcrank.mechanism.contact.contact_material import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
-from bellcrank.mechanism.forces.bound_values import bound
+from bellcrank.mechanism.forces.element import bound
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.placed_elements import FrameBushing, JointForce
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable

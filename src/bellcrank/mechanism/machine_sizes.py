@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
+from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:

@@ -1,9 +1,18 @@
-"""The editable description of a machine: a graph of bodies and joints."""
+"""The editable description of a machine: a graph of bodies and joints.
+
+Axes of joints and constraints that depend on parameters: as turns of the frames that they are given in.
+
+Compiled machines know axes that are numbers. One that depends on parameters is that of their default values, in frames
+that are turned from there to where it points.
+"""
 
 from __future__ import annotations
 
+import inspect
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -14,30 +23,160 @@ from bellcrank.errors import ModelError, NotYetError
 from bellcrank.lazy_names import from_above
 from bellcrank.mechanism.add_elements import ReadyElements
 from bellcrank.mechanism.add_forces import point_needed
-from bellcrank.mechanism.carried_joints import Carrier
+from bellcrank.mechanism.carried_joints import Carrier, check_poses, open_poses
 from bellcrank.mechanism.checks import bounded, coupled_part, look, new_name, number, tried_motion, triple
-from bellcrank.mechanism.closing_frames import check_poses, open_poses
 from bellcrank.mechanism.contact.add_contacts import TouchingBodies
-from bellcrank.mechanism.coupling import Law1
+from bellcrank.mechanism.flexible.deformation import add_deformation, order_modes
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-from bellcrank.mechanism.flexible.placing import add_deformation, order_modes
+from bellcrank.mechanism.forces.body_forces import Wrench
 from bellcrank.mechanism.forces.element import Element
-from bellcrank.mechanism.forces.wrench import Wrench
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joint_ranges import JointRanges
-from bellcrank.mechanism.joints import Joint, Weld
-from bellcrank.mechanism.motion import Law
-from bellcrank.mechanism.parametric_axes import settled
+from bellcrank.mechanism.joints import Planar, Universal, Weld
+from bellcrank.mechanism.joints.joint import Joint, unit_vector
+from bellcrank.mechanism.motion import Entry, Fixed, Law, Law1, ParametricLaw, Prescribed
 from bellcrank.mechanism.parts import Body, Connection, Frame
 from bellcrank.mechanism.pickling import check_picklable
 from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
-from bellcrank.mechanism.prescribing import prescribed_by
+from bellcrank.mechanism.turns import Rows, has_parameter, way_between
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
 
 __all__ = ["HERE", "Body", "Connection", "Frame", "Mechanism", "Wrench"]
 
+
+# -- what `Mechanism.prescribe` makes of a law that is given for a joint, checked -------------------
+def prescribed_by(record: Connection, law: Any, coordinate: int | str | None) -> Prescribed:
+    """The joint's prescribed motion, with what was prescribed of other coordinates before."""
+    where, kind = f"joint {record.name!r}", record.joint
+    if not callable(law):
+        law = _constant(record, law, coordinate)
+    elif not _takes_an_argument(law):
+        raise ModelError(f"{where}: a motion law takes the time as its argument")
+    if kind.nu == 0:
+        raise ModelError(f"{where}: a {type(kind).__name__} has no coordinate to prescribe")
+    if kind.nq != kind.nu:
+        if coordinate is not None:
+            raise ModelError(f"{where}: quaternion joints are prescribed whole, by a law that returns all {kind.nq} "
+                             "coordinates")
+        return Prescribed((), tried_motion(f"{where}: the motion law", law, kind.nq))
+    law = tried_motion(f"{where}: the motion law", law, kind.nq if coordinate is None else 1)
+    return Prescribed(_laws(record, law, coordinate))
+
+
+def _takes_an_argument(law: Any) -> bool:
+    try:
+        return len(inspect.signature(law).parameters) > 0
+    except (TypeError, ValueError):  # it does not say
+        return True
+
+
+def _constant(record: Connection, given: Any, coordinate: int | str | None) -> Fixed:
+    """A number that holds a coordinate still."""
+    where, kind = f"joint {record.name!r}", record.joint
+    try:
+        value = given if isinstance(given, Scalar) else float(given)
+    except (TypeError, ValueError):
+        raise ModelError(f"{where}: a motion law is a number, a parameter or a function of time, got "
+                         f"{type(given).__name__}") from None
+    if kind.nq > 1 and coordinate is None:
+        raise ModelError(f"{where} has the coordinates {', '.join(kind.coordinate_names())}; say which one the number "
+                         "is for, or give a law that returns them all")
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        raise ModelError(f"{where}: the prescribed value {value} is not finite")
+    bounded(f"{where}: the prescribed value", value)
+    return Fixed(value)
+
+
+def _laws(record: Connection, law: Any, coordinate: int | str | None) -> tuple[Law | None, ...]:
+    """The laws of all coordinates, one of them or all anew."""
+    names = record.joint.coordinate_names()
+    laws: list[Law | None] = list(record.prescribed.laws) if record.prescribed else [None] * len(names)
+    if coordinate is None:
+        if len(names) == 1:
+            return (law,)
+        return tuple(law.entry(i) if isinstance(law, ParametricLaw) else Entry(law, i) for i in range(len(names)))
+    if isinstance(coordinate, str):
+        if coordinate not in names:
+            raise ModelError(f"joint {record.name!r}: no coordinate {coordinate!r}; it has {', '.join(names)}")
+        coordinate = names.index(coordinate)
+    if not isinstance(coordinate, int) or not 0 <= coordinate < len(names):
+        raise ModelError(f"joint {record.name!r}: coordinate {coordinate} is not in 0..{len(names) - 1}")
+    laws[coordinate] = law
+    return tuple(laws)
+
+
+# -- where the joints of a `Mechanism` are meant to stay, as files and drawings say it: known, not acting ---
+@checked_methods
+class JointRanges:
+    """Ranges of joints with one coordinate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ranges: dict[str, tuple[float, float]] = {}
+
+    @abstractmethod
+    def joint(self, name: str) -> Connection:
+        """The joint called `name`."""
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Lower and upper end [rad or m] of joints whose range is known, by name; an end that is not is infinite."""
+        return dict(self._ranges)
+
+    def set_range(self, joint: str, lower: float = -math.inf, upper: float = math.inf) -> None:
+        """Say where a joint is meant to stay, from `lower` to `upper` [rad or m]. Nothing acts there: sliders of the
+        viewer end there, and files keep it; `add_limit` and `joint_limit` make stops. URDF, SDF and MJCF files bring
+        the ranges of their joints.
+
+        >>> import bellcrank as bc
+        >>> m = bc.load("pendulum")
+        >>> m.set_range("hinge", -1.0, 2.0)
+        >>> m.ranges
+        {'hinge': (-1.0, 2.0)}
+        """
+        kind = self.joint(joint).joint
+        if kind.nq != 1:
+            raise ModelError(f"range of {joint!r}: only joints with one coordinate have one; a {type(kind).__name__} "
+                             f"has {kind.nq}")
+        low, high = (_end(f"range of {joint!r}", name, x) for name, x in (("lower", lower), ("upper", upper)))
+        if not low <= high:
+            raise ModelError(f"range of {joint!r}: the lower end {low:g} is above the upper one {high:g}")
+        self._ranges[joint] = low, high
+
+
+def _end(what: str, label: str, value: float) -> float:
+    """A number that may be infinite."""
+    if isinstance(value, Scalar):
+        raise ModelError(f"{what}: {label} takes a number, not a parameter")
+    return value if isinstance(value, float) and math.isinf(value) else float(number(what, label, value))
+
+
+# -- axes of joints and constraints that depend on parameters ---------------------------------------
+def settled(what: str, kind: Any, default: Callable[[Number], float]) -> tuple[Any, Rows, Rows]:
+    """A joint or constraint with axes that are numbers, and the turns of its frames on parent and child that make up
+    for it. `default` gives the number that an expression of parameters stands for."""
+    def numbers(axis: Sequence[Number]) -> tuple[float, float, float]:
+        try:
+            return unit_vector([default(x) for x in axis], what)
+        except ArithmeticError:
+            raise ModelError(f"{what}: an axis has no direction at the default values of its parameters") from None
+
+    if isinstance(kind, (Planar, Universal)) and has_parameter(kind.axes):
+        made, turn = kind.settled(numbers)
+        return made, turn, turn
+    names = [name for name in getattr(kind, "directions", ()) if has_parameter(getattr(kind, name))]
+    if not names:
+        return kind, IDENTITY_ROWS, IDENTITY_ROWS
+    other = copy(kind)
+    for name in names:
+        setattr(other, name, numbers(getattr(kind, name)))
+    turns = [way_between(getattr(other, name), getattr(kind, name)) if name in names else IDENTITY_ROWS
+             for name in kind.directions]
+    return other, turns[0], turns[-1]
+
+
+# -- the editable description of a machine: a graph of bodies and joints ----------------------------
 #: the default pose of joints and frames
 HERE = Pose()
 

@@ -1,15 +1,33 @@
-"""The records of a mechanism: bodies, joints between them, frames on them."""
+"""The records of a mechanism: bodies, joints between them, frames on them.
+
+States of elements: first-order dynamics that run along with the machine.
+
+A state x with the rate f is the speed of a rotor of unit inertia that nothing holds and that feels the force f: then
+x' = f, and everything that integrates, differentiates or records speeds does so with states. The rotor has no mass and
+counts in no energy and no momentum. Its coordinate is the integral of the state over time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from bellcrank.errors import ModelError
+from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.forces.machine_force import MachineForce, MachineLaw
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Free, Joint
+from bellcrank.mechanism.joints import Free
+from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint
 from bellcrank.mechanism.motion import Prescribed
 from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.graph import Number
+from bellcrank.spatial import Motion, Transform
 
-__all__ = ["Body", "Connection", "Frame"]
+__all__ = ["AddedOutput", "AddedState", "Body", "Connection", "FirstOrder", "Frame", "StateRate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +67,73 @@ class Frame:
     name: str
     body: int
     pose: Pose
+
+
+# -- states of elements -----------------------------------------------------------------------------
+class FirstOrder(Joint):
+    """The joint of a state's rotor: its speed is the state, its coordinate the integral of that."""
+
+    nq = nu = 1
+    speed_names = ("value",)
+    counts_energy = False
+
+    def __init__(self, units: str = "1") -> None:
+        self.units = units
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        return ("integral",)
+
+    def transforms(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Transform, ...]:
+        return ()
+
+    def subspace(self, q: Sequence[Number], k: Sequence[Number]) -> tuple[Motion, ...]:
+        return (Z_TURN,)
+
+    def closure_rows(self, first: Side, second: Side, k: Sequence[Number]) -> tuple[Row, ...]:
+        raise ModelError("a state closes no loop")
+
+    def measure(self, turn: Array, shift: Array) -> Array:
+        return np.zeros((*shift.shape[:-1], 1))
+
+    def __repr__(self) -> str:
+        return f"FirstOrder({self.units!r})"
+
+
+@dataclass(frozen=True)
+class RateOfState(Along):
+    """The rate of a state where it is known: a force on its rotor, whose power is nobody's."""
+
+    value: Number
+
+    def force(self, x: Number, rate: Number) -> Number:
+        return self.value
+
+    def loss(self, x: Number, rate: Number) -> Number:
+        return 0.0
+
+
+@dataclass(frozen=True)
+class StateRate(MachineForce):
+    """The rate of a state as a law of the machine."""
+
+    def seen(self, machine: Any) -> Along:
+        return RateOfState(machine.value_of(self.name, self.law))
+
+
+@dataclass(frozen=True, slots=True)
+class AddedOutput:
+    """A number that is computed of every sample of a run, as a law of the machine."""
+
+    name: str
+    law: MachineLaw
+    units: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddedState:
+    """A state of an element: its rate as a law of the machine, where it begins, and its units."""
+
+    name: str
+    rate: MachineLaw
+    initial: Number
+    units: str

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.forces import Actuator, Bushing, Drag
-from bellcrank.mechanism.forces.element import Along
-from bellcrank.mechanism.forces.law import Law2
+from bellcrank.mechanism.forces.element import Along, Law2
+from bellcrank.mechanism.motion import Part
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number
 

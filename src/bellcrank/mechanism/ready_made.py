@@ -8,17 +8,10 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number, triple
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.bristle import Bristle
-from bellcrank.mechanism.forces.bump_stop import BumpStop
-from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
-from bellcrank.mechanism.forces.dc_motor import DcMotor
-from bellcrank.mechanism.forces.gas_spring import GasSpring
-from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.forces.magic_set import MagicSet
-from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
-from bellcrank.mechanism.forces.torsion_bar import TorsionBar
-from bellcrank.mechanism.forces.tyre import Tyre
+from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
+from bellcrank.mechanism.forces.machine_force import Bristle, MachineLaw, RollingResistance
+from bellcrank.mechanism.forces.motors import DcMotor, HydraulicCylinder
+from bellcrank.mechanism.forces.tyre import MagicSet, Tyre
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero
@@ -63,7 +56,7 @@ def bump_stop(what: str, *, lower: Number | None = None, upper: Number | None = 
                     number(what, "onset", onset, 0.0, above=True), number(what, "progression", progression, 0.0))
 
 
-def cylinder(name: str, opening: Number | MachineLaw | None, **given: Number) -> HydraulicCylinder:
+def cylinder(name: str, opening: Number | MachineLaw | None = None, **given: Number) -> HydraulicCylinder:
     """See `bellcrank.Mechanism.add_hydraulic_cylinder`."""
     what = f"hydraulic cylinder {name!r}"
     valve = None if opening is None else _number_or_law(what, "opening", opening)

@@ -8,9 +8,8 @@ import numpy as np
 
 from bellcrank.compiled.compile import compile
 from bellcrank.formulations import method_names
-from bellcrank.papers.counting import KINDS, LineFit, closed_chain, fit_line
-from bellcrank.papers.drift_runs import LEVELS, four_bar_by_hand, simulated
 from bellcrank.papers.item import Agreement, ItemResult, Paper, PaperItem, PaperPlot, PlotLine, table_of
+from bellcrank.papers.measurements import KINDS, LEVELS, LineFit, closed_chain, fit_line, four_bar_by_hand, simulated
 from bellcrank.scalar.count import OperationCount
 
 __all__ = ["ITEMS", "SOURCE"]

@@ -19,13 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats
-from bellcrank.mechanism.contact.contact_bristles import BristleContact
-from bellcrank.mechanism.contact.contact_material import Compliant, Unyielding
-from bellcrank.mechanism.first_order import StateRate
+from bellcrank.mechanism.contact.contact_material import BristleContact, Compliant, Unyielding
 from bellcrank.mechanism.forces import Bushing, Drag, Friction, Limit, LinearSpring, PotentialSpring
-from bellcrank.mechanism.forces.belt import Belt
-from bellcrank.mechanism.forces.gas_spring import GasSpring
+from bellcrank.mechanism.forces.coordinate_forces import Belt, GasSpring
 from bellcrank.mechanism.motion import STILL
+from bellcrank.mechanism.parts import StateRate
 from bellcrank.system.force_elements import with_values
 from bellcrank.topology.contact_pairs import ContactPair
 from bellcrank.topology.pairs import BushingPair, DragPair, WrenchPair

@@ -14,8 +14,7 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.loop_paths import common_ancestor
 from bellcrank.mechanism.contact.contact_material import Unyielding
 from bellcrank.mechanism.contact.narrow_phase import bounds_of, smallest_extent
-from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, Plane, Sphere
+from bellcrank.mechanism.geometry.solids import Capsule, Cone, Cylinder, HeightField, Plane, Sphere
 from bellcrank.mechanism.joints import Joint, Revolute
 from bellcrank.mechanism.machine_sizes import turns
 from bellcrank.spatial import Vector

@@ -10,10 +10,10 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError
-from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
 from bellcrank.mechanism.machine_sizes import turns
+from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.system.body_kinematics import totals as body_totals
 from bellcrank.system.force_elements import machine_view, stored_energy
 from bellcrank.system.loop_errors import largest_errors

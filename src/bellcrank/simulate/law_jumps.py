@@ -20,8 +20,7 @@ from bellcrank.errors import BellcrankError, ModelError
 from bellcrank.lowering.element_views import element_parts
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.forces import MachineForce
-from bellcrank.mechanism.forces.element import Element
-from bellcrank.mechanism.forces.law import LawForce, TableLaw
+from bellcrank.mechanism.forces.element import Element, LawForce, TableLaw
 from bellcrank.scalar.branches import noting_branches
 from bellcrank.simulate.events import Event
 from bellcrank.system.force_elements import machine_view

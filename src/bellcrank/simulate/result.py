@@ -14,7 +14,7 @@ import xarray
 from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats, one_point, one_time
 from bellcrank.errors import ModelError, StateError
-from bellcrank.files.atomic import write_text
+from bellcrank.files.model_files import write_text
 from bellcrank.lazy_names import from_above
 from bellcrank.simulate.account import energy_drift, floor_of
 from bellcrank.simulate.acting import (

@@ -30,12 +30,10 @@ from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.contact_rows import path_speeds
 from bellcrank.lowering.function import Function
 from bellcrank.mechanism.contact.narrow_phase import bounds_of, smallest_extent
+from bellcrank.mechanism.forces.coordinate_forces import Friction, LinearSpring
 from bellcrank.mechanism.forces.element import Along
-from bellcrank.mechanism.forces.friction import Friction
-from bellcrank.mechanism.forces.servo import Servo
-from bellcrank.mechanism.forces.spring import LinearSpring
-from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.solids import Plane
+from bellcrank.mechanism.forces.motors import Servo
+from bellcrank.mechanism.geometry.solids import HeightField, Plane
 from bellcrank.mechanism.machine_sizes import turns
 from bellcrank.scalar.derivative import tangents
 from bellcrank.scalar.evaluation import evaluate

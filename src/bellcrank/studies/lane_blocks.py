@@ -8,35 +8,42 @@ cannot be computed.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import pickle
 import threading
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.errors import BellcrankError, ModelError, NotYetError
-from bellcrank.studies.first_states import FirstStates, with_rows
-from bellcrank.studies.kept_values import (
+from bellcrank.errors import BellcrankError, BranchWarning, ModelError, NotYetError
+from bellcrank.simulate.run import SimulationWarning
+from bellcrank.studies.sample_table import SampleTable
+from bellcrank.studies.study import (
     ChunkResult,
+    FirstStates,
     MisuseError,
     RunValues,
+    Study,
     as_variables,
+    candidates,
+    error_text,
     joined,
     merged,
     simulated_values,
+    with_rows,
 )
-from bellcrank.studies.sample_table import SampleTable
-from bellcrank.studies.study import Study, candidates, error_text
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
 
-__all__ = ["compute_chunk", "with_tried_reference"]
+__all__ = ["chunk_task", "compute_chunk", "packed", "quiet", "with_tried_reference"]
 
 
 @dataclass(frozen=True)
@@ -209,3 +216,56 @@ def with_tried_reference(study: Study, table: SampleTable) -> Study:
     assert reason is not None
     raise ModelError(f"sweep: run fails for all of {len(tried)} samples that were tried; for the first: "
                      f"{error_text(reason)}") from reason
+
+
+# -- what a worker is sent, and what it does: a study as bytes, kept for its next chunks, and rows of the table ---
+#: studies that this process has computed chunks of, the last ones
+_known: dict[str, Study] = {}
+_lock = threading.Lock()
+_MOST = 4
+
+
+def packed(study: Study) -> tuple[bytes, str]:
+    """A study for other processes, and its digest. Functions travel by value where cloudpickle is installed."""
+    try:
+        import cloudpickle as pickler
+    except ImportError:
+        pickler = pickle
+    try:
+        data = pickler.dumps(study, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise ModelError(f"sweep: {_culprit(study, pickler)} cannot be sent to other processes: {error}. Define "
+                         "functions at the top level of a module, install cloudpickle, or take executor='threads'"
+                         ) from error
+    return data, hashlib.sha256(data).hexdigest()
+
+
+def _culprit(study: Study, pickler: Any) -> str:
+    """The part of a study that cannot be pickled."""
+    parts: dict[str, Any] = {"the machine": study.system, "reduce": study.reduce}
+    parts |= {f"run[{name!r}]": value for name, value in study.run.items()} if isinstance(study.run, Mapping) else {
+        "run": study.run}
+    for name, value in parts.items():
+        try:
+            pickler.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception:
+            return name
+    return "the study"
+
+
+def quiet() -> None:
+    """What warnings would say of runs is in their status and reason."""
+    for category in (BranchWarning, SimulationWarning):
+        warnings.simplefilter("ignore", category)
+
+
+def chunk_task(data: bytes, digest: str, rows: Floats) -> ChunkResult:
+    """A chunk in another process."""
+    with _lock:
+        study = _known.get(digest)
+        if study is None:
+            quiet()
+            while len(_known) >= _MOST:
+                _known.pop(next(iter(_known)))
+            study = _known[digest] = pickle.loads(data)
+    return compute_chunk(study, rows)

@@ -9,8 +9,8 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.simulate.sizes import available_memory
-from bellcrank.studies.kept_values import ChunkResult, MisuseError, RunValues, fill_of
 from bellcrank.studies.sample_table import SampleTable, as_coordinates
+from bellcrank.studies.study import ChunkResult, MisuseError, RunValues, fill_of
 
 if TYPE_CHECKING:
     import xarray

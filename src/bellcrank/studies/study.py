@@ -6,26 +6,144 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank import __version__
 from bellcrank.arrays import Floats, one_time
 from bellcrank.compiled.compile import compile
 from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, BellcrankError, ModelError, hint
+from bellcrank.loops.tolerances import ROUNDING
 from bellcrank.mechanism.fingerprint import fingerprint_of
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.setup import Setup
-from bellcrank.studies.first_states import Assembled, FirstStates, first_states, shaping_columns, with_row
 from bellcrank.studies.sample_table import SampleTable, VariedColumn, columns_of
+from bellcrank.system.assembly_speeds import initial_speeds
+from bellcrank.system.loop_errors import open_shares
+from bellcrank.system.state import State
 from bellcrank.target.backend import BACKENDS
 
 if TYPE_CHECKING:
     from bellcrank.simulate.result import Result
 
-__all__ = ["DEVICE_LANES", "LANES", "REDUCTIONS", "Study", "candidates", "error_text", "machine_of", "study_of"]
+__all__ = ["DEVICE_LANES", "LANES", "REDUCTIONS", "ChunkResult", "FirstStates", "MisuseError", "RunValues", "Study",
+           "as_variables", "candidates", "error_text", "fill_of", "joined", "machine_of", "merged", "simulated_values",
+           "study_of", "with_rows"]
+
+# -- the states in which the runs of a block begin --------------------------------------------------
+_OTHER_BRANCH = "the branch of the guess ends on the way: it begins at the nearest position on another branch"
+
+
+#: a state of its own, or why there is none; and what is to be said of it
+Assembled = tuple[State | str, str]
+#: beginnings that are kept for later blocks
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class FirstStates:
+    """States of some rows, (rows, nq) and (rows, nu); why rows have none, and what is to be said of others."""
+
+    q: Floats
+    u: Floats
+    t: float
+    failed: dict[int, str]
+    remarks: dict[int, str]
+
+    def picked(self, rows: Sequence[int]) -> FirstStates:
+        """The states of other rows, or of the same several times."""
+        return replace(self, q=self.q[list(rows)], u=self.u[list(rows)])
+
+
+def with_rows(system: System, columns: tuple[VariedColumn, ...], rows: Floats) -> System:
+    """The machine with the parameters of rows (rows, columns) as a batch."""
+    values = {c.key: rows[:, k].copy() for k, c in enumerate(columns) if c.kind == "p"}
+    return system.with_parameters(**values) if values else system
+
+
+def with_row(system: System, columns: tuple[VariedColumn, ...], row: Floats) -> System:
+    """The machine with the parameters of one row."""
+    values = {c.key: float(row[k]) for k, c in enumerate(columns) if c.kind == "p"}
+    return system.with_parameters(**values) if values else system
+
+
+def first_states(first: System, columns: tuple[VariedColumn, ...], rows: Floats, given: Mapping[str, Any],
+                 shaping: tuple[int, ...], known: dict[bytes, Assembled]) -> FirstStates:
+    """A state for every row: what `assemble` makes of `given` (q, u, guess, weights, t) and of what the row says.
+    `first` is the machine with the parameters of the first row, `shaping` are the columns of those that beginnings
+    depend on (see `shaping_columns`).
+
+    Every row is put together by itself, so that it does not depend on the others; rows that say the same of the
+    beginning and of the loops share it, and what is `known` of earlier ones. Cost: one call of `assemble` per different
+    beginning.
+    """
+    count, system = len(rows), first
+    found = FirstStates(np.zeros((count, system.nq)), np.zeros((count, system.nu)), float(given.get("t", 0.0)), {}, {})
+    starting = [k for k, c in enumerate(columns) if c.kind != "p"]
+    for i, row in enumerate(rows):
+        key = row[[*starting, *shaping]].tobytes()
+        if key not in known:
+            own = first.with_parameters(**{columns[k].key: float(row[k]) for k in shaping}) if shaping else first
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            made = known[key] = _assembled(own, columns, row, given)
+        else:
+            made = known[key]
+        _put(found, i, *made)
+    if system.model.tree.looped and any(c.kind == "p" for c in columns):
+        for i in _open(with_rows(system, columns, rows), found):
+            found.remarks.pop(i, None)
+            _put(found, i, *_assembled(with_row(system, columns, rows[i]), columns, rows[i], given))
+    return found
+
+
+def shaping_columns(first: System, columns: tuple[VariedColumn, ...], state: State, rows: Floats) -> tuple[int, ...]:
+    """Columns of parameters on which beginnings depend: with other values of rows, a closed state is open, or states of
+    elements begin elsewhere."""
+    found = []
+    for k, column in enumerate(columns):
+        if column.kind == "p":
+            other = first.with_parameters(**{column.key: rows[:, k].copy()})
+            q = np.broadcast_to(state.q, (len(rows), first.nq))
+            gap = np.abs(other.plans.closer.residual(q, state.t)).max(initial=0.0) if first.model.tree.looped else 0.0
+            if not gap <= ROUNDING or initial_speeds(other.plans).ndim > 1:
+                found.append(k)
+    return tuple(found)
+
+
+def _put(found: FirstStates, i: int, state: State | str, remark: str) -> None:
+    if isinstance(state, str):
+        found.failed[i] = state
+        return
+    found.q[i], found.u[i] = state.q, state.u
+    if remark:
+        found.remarks[i] = remark
+
+
+def _assembled(system: System, columns: tuple[VariedColumn, ...], row: Floats, given: Mapping[str, Any]) -> Assembled:
+    """The state of one row, or why there is none; and what is to be said of it."""
+    held: dict[str, Any] = {}
+    for kind in ("q", "u"):
+        own = {c.key: float(row[k]) for k, c in enumerate(columns) if c.kind == kind}
+        held[kind] = {**(given.get(kind) or {}), **own} if own else given.get(kind)
+    rest = {name: given[name] for name in ("guess", "weights", "t") if name in given}
+    try:
+        state = system.assemble(**held, **rest)
+    except (BellcrankError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return str(error), ""
+    return state, _OTHER_BRANCH if state.branch_changed else ""
+
+
+def _open(system: System, found: FirstStates) -> list[int]:
+    """Rows whose loops are open with all of their own parameters."""
+    gap, rate = open_shares(system.plans, found.q, found.u, found.t)
+    bad = ~((gap <= ROUNDING) & (rate <= ROUNDING))
+    bad[list(found.failed)] = bad[0] = False  # without a state; put together with all of its own
+    return np.flatnonzero(bad).tolist()
+
 
 #: runs side by side in one block, always, whatever the chunks: numbers may depend on how many states share a call
 LANES = 128
@@ -226,3 +344,163 @@ def error_text(error: BaseException) -> str:
     """An error in one line: its text alone if it is one of ours."""
     text = " ".join(str(error).split())
     return text if isinstance(error, BellcrankError) else f"{type(error).__name__}: {text}"
+
+
+# -- what is kept of runs: named values along ``run``, from results of simulations or from functions of the user ---
+#: how the dimension of the runs may be called
+_RUNS = ("run", "sample")
+#: names that sweeps use themselves
+_TAKEN = ("run", "status", "reason", "chunk_done")
+#: what values may be made of
+_KINDS = "fiubU"
+
+
+class MisuseError(ModelError):
+    """A function of the user returns something that no run can be kept of: the sweep ends."""
+
+
+@dataclass(frozen=True)
+class RunValues:
+    """Values along dimensions; those of runs have ``run`` first."""
+
+    dims: tuple[str, ...]
+    values: npt.NDArray[Any]
+    attrs: dict[str, Any]
+
+    def without(self, rows: Sequence[int]) -> RunValues:
+        """The same without results in some rows."""
+        if not len(rows):
+            return self
+        values = self.values.copy()
+        values[list(rows)] = fill_of(values.dtype)
+        return self.having(values)
+
+    def having(self, values: npt.NDArray[Any]) -> RunValues:
+        """The same with other values."""
+        return replace(self, values=values)
+
+
+class ChunkResult(NamedTuple):
+    """Results of some runs, coordinates of the other dimensions, and how each run ended and why."""
+
+    variables: dict[str, RunValues]
+    coords: dict[str, RunValues]
+    status: list[str]
+    reason: list[str]
+
+
+def fill_of(dtype: np.dtype[Any]) -> Any:
+    """What stands where there is no result."""
+    return {"f": np.nan, "i": -1, "u": 0, "b": False}.get(dtype.kind, "")
+
+
+def merged(halves: Sequence[Mapping[str, RunValues]], rows: Sequence[Sequence[int]], count: int
+           ) -> dict[str, RunValues]:
+    """Values of `count` rows, those of each half taken from it."""
+    out: dict[str, RunValues] = {}
+    for name in dict.fromkeys(name for half in halves for name in half):
+        like = next(half[name] for half in halves if name in half)
+        values = np.full((count, *like.values.shape[1:]), fill_of(like.values.dtype), dtype=like.values.dtype)
+        for half, own in zip(halves, rows, strict=True):
+            if name in half:
+                _check_like(name, like, half[name])
+                values[own] = half[name].values[own]
+        out[name] = like.having(values)
+    return out
+
+
+def joined(parts: Sequence[ChunkResult]) -> ChunkResult:
+    """Results of blocks one after the other; blank where a block has none."""
+    counts = [len(part.status) for part in parts]
+    variables: dict[str, RunValues] = {}
+    for name in dict.fromkeys(name for part in parts for name in part.variables):
+        like = next(part.variables[name] for part in parts if name in part.variables)
+        pieces = []
+        for part, n in zip(parts, counts, strict=True):
+            if name in part.variables:
+                _check_like(name, like, part.variables[name])
+                pieces.append(part.variables[name].values)
+            else:
+                pieces.append(np.full((n, *like.values.shape[1:]), fill_of(like.values.dtype), like.values.dtype))
+        variables[name] = like.having(np.concatenate(pieces))
+    return ChunkResult(variables, next((p.coords for p in parts if p.coords), {}), [s for p in parts for s in p.status],
+                [r for p in parts for r in p.reason])
+
+
+def _check_like(name: str, one: RunValues, other: RunValues) -> None:
+    if one.dims != other.dims or one.values.shape[1:] != other.values.shape[1:]:
+        raise MisuseError(f"sweep: {name!r} has the shape {other.values.shape[1:]} in some runs and "
+                          f"{one.values.shape[1:]} in others; all runs must keep as much")
+
+
+# -- simulations ----------------------------------------------------------------------------------------
+def simulated_values(result: Result, study: Study) -> tuple[dict[str, RunValues], dict[str, RunValues]]:
+    """All that there is of runs at every time, or what is made of it over time by name; and coordinates."""
+    result = _on_grid(result, study)
+    kept = {str(name): v for name, v in result.data_vars.items() if {"time", "sample"} <= set(v.dims)
+            and v.dtype.kind in _KINDS}
+    if study.reduce is not None:
+        assert not callable(study.reduce)
+        kept = {f"{name}_{how}": REDUCTIONS[how](v).assign_attrs(v.attrs) for how in study.reduce
+                for name, v in kept.items() if v.dtype.kind == "f"}
+    coords = {str(n): RunValues(tuple(map(str, c.dims)), np.asarray(c.values), dict(c.attrs))
+              for n, c in result.coords.items() if "sample" not in c.dims
+              and any(set(c.dims) <= set(v.dims) for v in kept.values())}
+    return {name: _variable(name, v, v.sizes["sample"], "simulate") for name, v in kept.items()}, coords
+
+
+def _on_grid(result: Result, study: Study) -> Result:
+    """A result at the times of the study: a run of which no lane reached its end is shorter."""
+    times = np.array(study.times)
+    if result.sizes["time"] == len(times):
+        return result
+    near = 1e-9 * max(1.0, float(np.abs(times).max()))
+    return result.reindex(time=times, method="nearest", tolerance=near)
+
+
+# -- what users return ------------------------------------------------------------------------------------
+def as_variables(what: str, got: Any, runs: int, study: Study) -> tuple[dict[str, RunValues], dict[str, RunValues]]:
+    """What a function of the user returned, values along ``run``, and the coordinates of their other dimensions."""
+    import xarray
+
+    if isinstance(got, xarray.DataArray):
+        got = {str(got.name or "value"): got}
+    if isinstance(got, xarray.Dataset):
+        got = {str(name): v for name, v in got.data_vars.items()}
+    if not isinstance(got, Mapping):
+        raise MisuseError(f"sweep: {what} must return a mapping {{name: values of all runs}} or a Dataset, got "
+                          f"{type(got).__name__}")
+    coords: dict[str, RunValues] = {}
+    values: dict[str, RunValues] = {}
+    for name, value in got.items():
+        if name in (*_TAKEN, *(c.name for c in study.columns)):
+            raise MisuseError(f"sweep: {what}: {name!r} is what sweeps call something else; take another name")
+        values[str(name)] = _variable(str(name), value, runs, what)
+        if isinstance(value, xarray.DataArray):
+            coords |= {str(n): RunValues(tuple(map(str, c.dims)), np.asarray(c.values), dict(c.attrs))
+                       for n, c in value.coords.items() if c.dims and not set(_RUNS) & set(c.dims)}
+    return values, coords
+
+
+def _variable(name: str, value: Any, runs: int, what: str) -> RunValues:
+    import xarray
+
+    attrs: dict[str, Any] = {}
+    dims: tuple[str, ...] | None = None
+    if isinstance(value, xarray.DataArray):
+        axis = next((d for d in _RUNS if d in value.dims), None)
+        if axis is None:
+            raise MisuseError(f"sweep: {what}: {name!r} has the dimensions {value.dims}; it needs one value per run, "
+                              "along 'run' (or 'sample', as results of simulate have)")
+        value = value.transpose(axis, ...)
+        dims, attrs = ("run", *map(str, value.dims[1:])), {k: v for k, v in value.attrs.items() if isinstance(v, str)}
+        value = value.values
+    array = np.ascontiguousarray(value)
+    if array.dtype.kind not in _KINDS:
+        raise MisuseError(f"sweep: {what}: {name!r} holds {array.dtype}; numbers or texts can be kept")
+    if array.ndim == 0 or len(array) != runs:
+        raise MisuseError(f"sweep: {what}: {name!r} has the shape {array.shape}; it needs one value per run, {runs} "
+                          "along its first axis")
+    if array.dtype.kind == "f":
+        array = array.astype(np.float64, copy=False)
+    return RunValues(dims or ("run", *(f"{name}_{k}" for k in range(1, array.ndim))), array, attrs)

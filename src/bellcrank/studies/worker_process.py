@@ -9,7 +9,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-from bellcrank.studies.chunk_task import chunk_task
+from bellcrank.studies.lane_blocks import chunk_task
 
 __all__ = ["main", "receive", "send"]
 

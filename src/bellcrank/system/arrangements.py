@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError, hint
-from bellcrank.mechanism.closing_frames import closing_numbers, frame_parameters
+from bellcrank.mechanism.carried_joints import closing_numbers, frame_parameters
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.placed_elements import Constraint

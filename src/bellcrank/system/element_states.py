@@ -12,8 +12,8 @@ from bellcrank.arrays import Floats, Forces, check_time, flat
 from bellcrank.errors import ModelError
 from bellcrank.lowering.element_view import FIELDS, REPORT
 from bellcrank.lowering.element_views import element_parts, kind_of_view
-from bellcrank.mechanism.first_order import AddedState
 from bellcrank.mechanism.forces.machine_force import KnownForce
+from bellcrank.mechanism.parts import AddedState
 from bellcrank.system.element_trouble import explain_elements
 from bellcrank.system.evaluator import NumpyEvaluator
 from bellcrank.system.force_elements import actuator_forces, machine_view

@@ -13,8 +13,7 @@ from bellcrank.errors import SingularError, StateError
 from bellcrank.lowering.element_loads import element_loads, joint_load
 from bellcrank.lowering.machine_view import MachineView
 from bellcrank.mechanism.flexible.deformation import Modal
-from bellcrank.mechanism.forces.bound_values import bound
-from bellcrank.mechanism.forces.element import Moving
+from bellcrank.mechanism.forces.element import Moving, bound
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Force, General, Identity, Matrix3, Transform, Vector
 from bellcrank.topology.pairs import PointPair, SumForce

@@ -15,7 +15,7 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.flexible.deformation import Modal
-from bellcrank.mechanism.forces.friction import Friction
+from bellcrank.mechanism.forces.coordinate_forces import Friction
 from bellcrank.mechanism.joints import Joint
 from bellcrank.system.kernels import Kernels, Wrenches
 

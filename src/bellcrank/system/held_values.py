@@ -14,7 +14,7 @@ from bellcrank.errors import StateError
 from bellcrank.loops.closer import Extra
 from bellcrank.loops.nearest import Held
 from bellcrank.mechanism.checks import HUGE
-from bellcrank.mechanism.joints.held_joint import HeldJoint
+from bellcrank.mechanism.joints.derived_joints import HeldJoint
 from bellcrank.system.loop_errors import closure_index
 from bellcrank.system.state import State, coordinates_of
 from bellcrank.topology.tree import Closure

@@ -15,7 +15,7 @@ from bellcrank.errors import ModelError
 from bellcrank.loops.tolerances import DRAWING
 from bellcrank.mechanism.carried_joints import uncarried
 from bellcrank.mechanism.fingerprint import fingerprint, fingerprint_of
-from bellcrank.mechanism.forces.bound_values import bind_parameters
+from bellcrank.mechanism.forces.element import bind_parameters
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.system.configuration import Configuration
 from bellcrank.topology.tree import Tree

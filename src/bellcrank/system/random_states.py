@@ -18,7 +18,7 @@ from bellcrank.errors import AssemblyError
 from bellcrank.loops.closer import Target, project
 from bellcrank.loops.loop_paths import joints_of_loops
 from bellcrank.loops.tolerances import CLOSED
-from bellcrank.mechanism.forces.limit import Limit
+from bellcrank.mechanism.forces.coordinate_forces import Limit
 from bellcrank.system.assembly import assemble, with_laws
 from bellcrank.system.force_elements import with_values
 from bellcrank.system.state import State

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import FileError
-from bellcrank.files.atomic import write_bytes
-from bellcrank.files.contents import contents
+from bellcrank.files.model_files import contents, write_bytes
 
 __all__ = ["read_state", "write_state"]
 

@@ -14,7 +14,7 @@ from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.flexible.deformation import HeldNode, Modal, NodeMotion
 from bellcrank.mechanism.joints import Joint, Weld
-from bellcrank.mechanism.joints.turned_joint import TurnedJoint
+from bellcrank.mechanism.joints.derived_joints import TurnedJoint
 from bellcrank.mechanism.law_probe import LawUse, probe_laws
 from bellcrank.mechanism.machine_sizes import typical_length
 from bellcrank.mechanism.mechanism import HERE, Connection, Mechanism

@@ -14,8 +14,8 @@ import numpy as np
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side
+from bellcrank.mechanism.joints.derived_joints import Place, place_of, side_at, six, turned
 from bellcrank.mechanism.joints.joint import Joint, Reversed
-from bellcrank.mechanism.joints.placed import Place, place_of, side_at, six, turned
 from bellcrank.scalar.graph import Graph
 from bellcrank.spatial import Vector
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Side, at_time
-from bellcrank.mechanism.first_order import StateRate
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.forces import Actuator, MachineForce
-from bellcrank.mechanism.forces.armature import EVERY
 from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.forces.motors import EVERY
 from bellcrank.mechanism.joints import Prismatic
 from bellcrank.mechanism.mechanism import Connection, Mechanism
+from bellcrank.mechanism.parts import StateRate
 from bellcrank.mechanism.placed_elements import Constraint
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar

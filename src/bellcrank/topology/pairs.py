@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import SingularError
-from bellcrank.mechanism.forces.bushing import Bushing
-from bellcrank.mechanism.forces.drag import Drag
+from bellcrank.mechanism.forces.body_forces import Bushing, Drag
 from bellcrank.mechanism.forces.element import Along, Element, Moving
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.scalar.functions import maximum, select_less, sqrt

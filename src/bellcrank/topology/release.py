@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.errors import ModelError, hint
-from bellcrank.mechanism.joints.held_joint import HeldJoint
+from bellcrank.mechanism.joints.derived_joints import HeldJoint
 from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.turns import apply, by_columns, product
 from bellcrank.scalar.graph import Graph

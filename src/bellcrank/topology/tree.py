@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError
-from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.forces import Actuator, MachineForce
 from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.joints import Joint, Weld
 from bellcrank.mechanism.machine_sizes import coordinate_sizes, power_of_two, speed_sizes
-from bellcrank.mechanism.motion import Prescribed
+from bellcrank.mechanism.motion import Part, Prescribed
 from bellcrank.mechanism.parts import Frame
 from bellcrank.mechanism.turns import has_parameter
 from bellcrank.scalar.graph import Number, Scalar

@@ -6,17 +6,19 @@ what is nearer is painted later. It is meant for small pictures, not for many tr
 
 from __future__ import annotations
 
+import html
+import io
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.view.frame_algebra import matrices, turned
-from bellcrank.view.scene import DrawnShape, Extension, Scene, SceneModel, Track
+from bellcrank.view.scene import DrawnShape, Extension, Scene, SceneModel, Track, matrices, turned
 
-__all__ = ["FlatPiece", "FlatView", "flat_pieces", "flat_view"]
+__all__ = ["FlatPiece", "FlatView", "draw_pictures", "flat_pieces", "flat_view", "svg_of"]
 
 #: sides of what is round
 _SIDES = 14
@@ -206,3 +208,82 @@ def _soft(model: SceneModel, track: Track, frame: int, turns: Floats, axes: Floa
         normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
         for three, normal in zip(corners, normals, strict=True):
             yield from _face(three, normal, color)
+
+
+# -- one picture of a scene as SVG, without a browser: for notebooks and pages of documentation -----
+#: pieces of a still at most; machines with more are better shown by a browser
+_MOST = 6000
+
+
+def svg_of(scene: Scene, time: float | None = None, *, width: int = 420, height: int = 300) -> str:
+    """A still of a scene as an SVG element, at a time (the beginning if None).
+
+    >>> import bellcrank as bc
+    >>> from bellcrank.view.scenes import scene_of
+    >>> svg_of(scene_of(bc.load("four_bar"))).startswith("<svg")
+    True
+    """
+    view = flat_view(scene)
+    pieces = flat_pieces(scene, time, view)[-_MOST:]
+    wide, tall = (view.high - view.low).tolist()
+    scale = min(width / wide, height / tall)
+    left, top = 0.5 * (width - scale * wide), 0.5 * (height - scale * tall)
+    lines = []
+    for piece in pieces:
+        points = " ".join(f"{left + (x - view.low[0]) * scale:.1f},{top + (view.high[1] - y) * scale:.1f}"
+                          for x, y in piece.points.tolist())
+        r, g, b, a = piece.color
+        color = f"#{round(255 * r):02x}{round(255 * g):02x}{round(255 * b):02x}"
+        clear = "" if a >= 1.0 else f' opacity="{a:.2f}"'
+        if piece.width:
+            lines.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-linejoin="round" '
+                         f'stroke-linecap="round" stroke-width="{max(1.0, piece.width * scale):.1f}"{clear}/>')
+        else:
+            lines.append(f'<polygon points="{points}" fill="{color}" stroke="{color}" stroke-width="0.4"{clear}/>')
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+            f'height="{height}" role="img" aria-label="{html.escape(scene.title, quote=True)}">{"".join(lines)}</svg>')
+
+
+# -- pictures by matplotlib, where there is no browser: simpler, but the same machine ---------------
+_BACKGROUND = {"light": "#f3f5f8", "dark": "#161a20"}
+
+
+def draw_pictures(scene: Scene, times: Sequence[float], *, size: tuple[int, int], theme: str = "light"
+                  ) -> Iterator[bytes]:
+    """PNG pictures of a scene at the given times."""
+    view = flat_view(scene)
+    for time in times:
+        yield _picture(scene, time, view, size, theme)
+
+
+def _picture(scene: Scene, time: float, view: FlatView, size: tuple[int, int], theme: str) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.collections import LineCollection, PolyCollection
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(size[0] / 100.0, size[1] / 100.0), dpi=100, facecolor=_BACKGROUND[theme])
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.axis("off")
+    wide, tall = (view.high - view.low).tolist()
+    scale = min(size[0] / wide, size[1] / tall)  # pixels a meter
+    middle = 0.5 * (view.low + view.high)
+    axes.set_xlim(middle[0] - 0.5 * size[0] / scale, middle[0] + 0.5 * size[0] / scale)
+    axes.set_ylim(middle[1] - 0.5 * size[1] / scale, middle[1] + 0.5 * size[1] / scale)
+    pieces = flat_pieces(scene, time, view)
+    for order, (lines, some) in enumerate(groupby(pieces, key=lambda piece: piece.width > 0.0)):
+        members = list(some)  # one after the other of one kind: a collection draws them in their order
+        points, colors = [p.points for p in members], [p.color for p in members]
+        if lines:
+            widths = [max(0.8, 0.72 * p.width * scale) for p in members]
+            axes.add_collection(LineCollection(points, colors=colors, zorder=order, capstyle="round",
+                                               linewidths=widths), autolim=False)
+        else:
+            axes.add_collection(PolyCollection(points, facecolors=colors, edgecolors=colors, linewidths=0.3,
+                                               zorder=order), autolim=False)
+    ink = "#3a4757" if theme == "light" else "#cfd8e3"
+    label = scene.title if not np.isfinite(time) or len(scene.tracks[0].times) < 2 else f"{scene.title}   {time:.2f} s"
+    figure.text(0.02, 0.96, label, color=ink, va="top", fontsize=10, parse_math=False)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", facecolor=figure.get_facecolor())
+    return out.getvalue()

@@ -12,9 +12,9 @@ from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.system.machine_functions import Machine
+from bellcrank.view.flat_drawing import svg_of
 from bellcrank.view.scene import Scene
 from bellcrank.view.scenes import scene_of
-from bellcrank.view.svg_still import svg_of
 
 __all__ = ["html_of"]
 

@@ -14,7 +14,7 @@ import scipy.linalg
 
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
-from bellcrank.mechanism.forces.limit import Limit
+from bellcrank.mechanism.forces.coordinate_forces import Limit
 from bellcrank.mechanism.joints import Prismatic
 from bellcrank.simulate.fields import speed_units
 from bellcrank.simulate.turning import unit_quaternions

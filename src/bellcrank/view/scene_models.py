@@ -1,33 +1,403 @@
-"""What a machine looks like: from the description of its bodies, joints and force elements."""
+"""What a machine looks like: from the description of its bodies, joints and force elements.
+
+Shapes of bodies that have none: made from their inertia and from where their joints are.
+
+A body's mass distribution says about what it is: of a uniform block with the same moments, one long edge is a rod, two
+equal and one short are a disc, three equal a ball. Struts lead to the joints that this shape does not reach. Where it
+does not fit the joints at all (much larger, or beside several of them), the body is drawn as a frame between them.
+
+Meshes with fewer triangles: corners that lie in one cell of a grid become one.
+
+J. Rossignac and P. Borrel, "Multi-resolution 3D approximations for rendering complex scenes", 1993: vertex clustering.
+Quick, and good enough for parts that are seen whole.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bellcrank.arrays import Floats
+from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraints import Distance
-from bellcrank.mechanism.first_order import FirstOrder
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
-from bellcrank.mechanism.forces.spring import LinearSpring
-from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+from bellcrank.mechanism.forces.coordinate_forces import LinearSpring
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Scalar
-from bellcrank.view.frame_algebra import quaternion_of, triple_of
-from bellcrank.view.joint_symbols import SLIDING, ground_symbol, joint_axes, joint_symbol
-from bellcrank.view.made_shapes import MassShape, body_shapes, mass_shape
-from bellcrank.view.mesh_reduction import FewerFaces, reduced
-from bellcrank.view.scene import PALETTE, DrawnBody, DrawnJoint, DrawnShape, Extension, SceneModel
-from bellcrank.view.shape_numbers import drawn_shape
-from bellcrank.view.soft_bodies import soft_bodies
+from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.view.scene import (
+    PALETTE,
+    DrawnBody,
+    DrawnJoint,
+    DrawnShape,
+    Extension,
+    Ints,
+    SceneModel,
+    SoftBody,
+    along,
+    quaternion_of,
+    triple_of,
+    turned,
+)
 
-__all__ = ["MOST_FACES", "Numbers", "model_of", "upward"]
+__all__ = ["MOST_FACES", "Numbers", "amplitudes", "body_shapes", "mass_shape", "model_of", "reduced", "upward"]
 
+
+# -- shapes of bodies that have none ----------------------------------------------------------------
+#: an edge is short if it is this part of the longest; edges are alike within this part
+_SHORT, _ALIKE = 0.3, 0.2
+#: a block is no picture of a body whose joints lie this much closer together
+_TOO_LARGE = 1.3
+
+
+@dataclass(frozen=True)
+class MassShape:
+    """How the mass of a body is spread: edges [m] of the uniform block with the same moments, longest first, and the
+    axes they lie along, by columns."""
+
+    com: Floats
+    edges: Floats
+    axes: Floats
+
+    @property
+    def half_axes(self) -> Floats:
+        """Of the solid ellipsoid with the same moments: edge^2 / 12 = axis^2 / 5."""
+        return np.asarray(self.edges * np.sqrt(5.0 / 12.0))
+
+
+def mass_shape(mass: float, com: npt.ArrayLike, inertia: Sequence[float]) -> MassShape | None:
+    """From mass, center of mass and inertia about it (xx, xy, xz, yy, yz, zz); None without mass."""
+    if not mass > 0.0:
+        return None
+    xx, xy, xz, yy, yz, zz = inertia
+    about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    second = 0.5 * np.trace(about) * np.eye(3) - about  # integral of x x^T dm
+    values, axes = np.linalg.eigh(second)
+    edges = np.sqrt(12.0 * np.maximum(values[::-1], 0.0) / mass)
+    axes = axes[:, ::-1].copy()
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 2] *= -1.0
+    return MassShape(np.asarray(com, dtype=float), edges, axes)
+
+
+def strut(first: npt.ArrayLike, second: npt.ArrayLike, radius: float, role: str = "made") -> DrawnShape:
+    """A rod with round ends between two points."""
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    length = float(np.linalg.norm(b - a))
+    turn = along(b - a) if length > 0.0 else (1.0, 0.0, 0.0, 0.0)
+    return DrawnShape("capsule", (radius, max(length, 1e-9)), triple_of(0.5 * (a + b)), turn, role=role)
+
+
+def body_shapes(mass: MassShape | None, pins: Sequence[Floats], thickness: float, length: float
+                ) -> tuple[DrawnShape, ...]:
+    """Shapes of one body: what its mass looks like, and struts to pins (points of joints) that it does not reach.
+
+    `thickness` is that of struts [m], `length` a usual length of parts: blocks are not drawn much larger.
+    """
+    points = _distinct(pins, 0.2 * thickness)
+    if mass is None:
+        return _struts_alone(points, thickness)
+    core, reach = _core(mass, points, thickness, length)
+    spread = max((float(np.linalg.norm(a - b)) for a in points for b in points), default=0.0)
+    beside = len(points) > 2 and not all(reach(p)[1] for p in points)
+    link = len(points) == 2 and core.kind in ("cylinder", "sphere") and all(  # a wheel is held near its middle
+        np.linalg.norm(p - mass.com) > 0.2 * mass.edges[0] for p in points)
+    if len(points) > 1 and core.kind != "capsule" and (beside or link or mass.edges[0] > _TOO_LARGE * spread):
+        return _frame_of_points(points, mass.com, spread, thickness)
+    shapes = [core]
+    for point in points:
+        near, inside = reach(point)
+        if not inside:
+            shapes.append(strut(near, point, thickness * (1.0 if core.kind == "capsule" else 0.8)))
+    return tuple(shapes)
+
+
+def _distinct(points: Sequence[Floats], apart: float) -> list[Floats]:
+    kept: list[Floats] = []
+    for point in points:
+        if all(np.linalg.norm(point - other) > apart for other in kept):
+            kept.append(point)
+    return kept
+
+
+def _struts_alone(points: list[Floats], thickness: float) -> tuple[DrawnShape, ...]:
+    return tuple(strut(a, b, thickness) for a, b in _edges(points))
+
+
+def _edges(points: list[Floats]) -> list[tuple[Floats, Floats]]:
+    """Between two points; around three or more, in the order they have seen from where they spread most."""
+    if len(points) < 3:
+        return [(points[0], points[1])] if len(points) == 2 else []
+    center = np.mean(points, axis=0)
+    plane = np.linalg.svd(np.array(points) - center)[2][:2]
+    angles = [float(np.arctan2(*(plane @ (p - center)))) for p in points]
+    around = [points[i] for i in np.argsort(angles).tolist()]
+    return list(zip(around, around[1:] + around[:1], strict=True))
+
+
+def _frame_of_points(points: list[Floats], com: Floats, spread: float, thickness: float) -> tuple[DrawnShape, ...]:
+    """Struts between joints, and one to the mass where it lies elsewhere."""
+    edges = _edges(points)
+    shapes = [strut(a, b, thickness) for a, b in edges]
+    near = [a + (b - a) * float(np.clip((com - a) @ (b - a) / max(float((b - a) @ (b - a)), 1e-300), 0.0, 1.0))
+            for a, b in edges]
+    nearest = min(near, key=lambda p: float(np.linalg.norm(p - com)))
+    if np.linalg.norm(nearest - com) > 0.5 * spread:
+        shapes += [strut(nearest, com, 0.7 * thickness),
+                   DrawnShape("sphere", (2.0 * thickness,) * 3, triple_of(com), role="made")]
+    return tuple(shapes)
+
+
+def _core(mass: MassShape, points: list[Floats], thickness: float, length: float):  # type: ignore[no-untyped-def]
+    """The shape of the mass, and a function: the place on it from where a strut leads to a point, and whether the point
+    is reached already."""
+    spread = max([float(np.linalg.norm(p - mass.com)) for p in points], default=0.0)
+    edges = np.minimum(mass.edges, 1.5 * max(length, 2.0 * spread))
+    long, middle, short = edges.tolist()
+    com, axes = mass.com, mass.axes
+    if long < 0.5 * thickness:  # a point mass
+        radius = 2.2 * thickness
+        return DrawnShape("sphere", (radius,) * 3, triple_of(com), role="made"), lambda p: (
+            com, bool(np.linalg.norm(p - com) < 1.2 * radius))
+    if middle < _SHORT * long:
+        axis = axes[:, 0]
+        radius = float(np.clip(0.35 * (middle + short), thickness, 2.5 * thickness))
+        core = strut(com - 0.5 * long * axis, com + 0.5 * long * axis, radius)
+
+        def to_rod(p: Floats) -> tuple[Floats, bool]:
+            near = com + axis * float(np.clip((p - com) @ axis, -0.5 * long, 0.5 * long))
+            return near, bool(np.linalg.norm(p - near) < radius + 0.5 * thickness)
+
+        return core, to_rod
+    if short < _SHORT * long and middle > (1.0 - _ALIKE) * long:
+        radius, height = float(np.sqrt(long * middle / 3.0)), max(short, 0.8 * thickness)
+        disc = DrawnShape("cylinder", (radius, height), triple_of(com), along(axes[:, 2]), role="made")
+
+        def to_disc(p: Floats) -> tuple[Floats, bool]:
+            flat = (p - com) - axes[:, 2] * float((p - com) @ axes[:, 2])
+            far = float(np.linalg.norm(flat))
+            near = com + flat * min(1.0, 0.9 * radius / max(far, 1e-300))
+            return near, far < 1.05 * radius and bool(np.linalg.norm(p - com - flat) < height + thickness)
+
+        return disc, to_disc
+    if short > (1.0 - _ALIKE) * long:
+        radius = float(np.sqrt(5.0 / 12.0) * np.mean(edges))
+        return DrawnShape("sphere", (radius,) * 3, triple_of(com), role="made"), lambda p: (
+            com, bool(np.linalg.norm(p - com) < 1.05 * radius))
+    size = np.maximum(edges, thickness)
+    block = DrawnShape("box", triple_of(size), triple_of(com), quaternion_of(axes), role="made")
+
+    def to_block(p: Floats) -> tuple[Floats, bool]:
+        inner = axes.T @ (p - com)
+        near = com + axes @ np.clip(inner, -0.45 * size, 0.45 * size)
+        return near, bool((np.abs(inner) < 0.5 * size + 0.5 * thickness).all())
+
+    return block, to_block
+
+
+# -- symbols of joints and of the ground, by joint type ---------------------------------------------
+#: joints whose frames move apart: their origins are no pins of a body
+SLIDING = ("Prismatic", "Cylindrical", "Planar", "Free")
+_DARK = (0.27, 0.30, 0.35, 1.0)
+_RAIL = (0.55, 0.58, 0.63, 1.0)
+
+
+def joint_axes(joint: Joint, numbers: Callable[[Sequence[Number]], Floats]) -> tuple[tuple[float, float, float], ...]:
+    """Directions about or along which a joint moves, in its own frame; none where there is no single one. `numbers`
+    says what parameters stand for."""
+    for names in (("axis1", "axis2"), ("axis",), ("normal",)):
+        if all(hasattr(joint, name) for name in names):
+            return tuple(triple_of(numbers(getattr(joint, name))) for name in names)
+    return ()
+
+
+def joint_symbol(joint: DrawnJoint, thickness: float, length: float
+                 ) -> tuple[tuple[DrawnShape, ...], tuple[DrawnShape, ...]]:
+    """Shapes on the parent and on the child."""
+    r = thickness
+    at, turn = joint.parent_pose
+    axes = [turned(turn, np.array(a)) for a in joint.axes]
+    if joint.kind in ("Revolute", "Screw"):
+        return (_rod(at, axes[0], 1.35 * r, 3.4 * r),), ()
+    if joint.kind == "Universal":
+        return tuple(_rod(at, a, 0.8 * r, 4.4 * r) for a in axes), ()
+    if joint.kind == "Spherical":
+        return (DrawnShape("sphere", (1.7 * r,) * 3, triple_of(at), color=_DARK, role="joint"),), ()
+    if joint.kind in ("Prismatic", "Cylindrical"):
+        if joint.parent and joint.child:
+            return (), ()  # a cylinder and its piston show it themselves
+        on_child, child_turn = joint.child_pose
+        guide = turned(child_turn, np.array(joint.axes[0]))
+        rail = _rod(at, axes[0], 0.5 * r, 1.4 * length, _RAIL)
+        if joint.kind == "Cylindrical":
+            return (rail,), (_rod(on_child, guide, 1.8 * r, 6.0 * r),)
+        block = DrawnShape("box", (3.6 * r, 3.6 * r, 5.6 * r), triple_of(on_child), along(guide), _DARK, "joint")
+        return (rail,), (block,)
+    if joint.kind == "Planar":
+        plate = DrawnShape("box", (length, length, 0.3 * r), triple_of(at), along(axes[0]), (*_RAIL[:3], 0.4), "joint")
+        return (plate,), ()
+    if joint.kind == "Weld":
+        return (DrawnShape("box", (1.6 * r,) * 3, triple_of(at), along((0, 0, 1)), _DARK, "joint"),), ()
+    return (), ()
+
+
+def _rod(at: Floats, axis: Floats, radius: float, length: float,
+         color: tuple[float, float, float, float] = _DARK) -> DrawnShape:
+    return DrawnShape("cylinder", (radius, length), triple_of(at), along(axis), color, "joint")
+
+
+def ground_symbol(at: Floats, up: Floats, thickness: float) -> DrawnShape:
+    """A foot that holds a joint: a cone below its point."""
+    height = 4.5 * thickness
+    return DrawnShape("cone", (3.0 * thickness, height), triple_of(at - 0.5 * height * up), along(up),
+                      (0.62, 0.65, 0.70, 1.0), "ground")
+
+
+# -- bodies that deform, as lines or surfaces through their nodes -----------------------------------
+def soft_bodies(mechanism: Mechanism, thickness: float) -> tuple[SoftBody, ...]:
+    """The flexible bodies of a machine, nodes in the frame of their body."""
+    found = []
+    for record in mechanism.joints:
+        if isinstance(record.joint, Modal):
+            body = record.joint.body
+            shapes = body.modes[:, :3]
+            if body.stiffening is not None:
+                shapes = np.concatenate([shapes, body.stiffening.shapes], axis=2)
+            found.append(SoftBody(record.name, record.parent, body.nodes, shapes, _surface(body.nodes),
+                                  0.8 * thickness))
+    return tuple(found)
+
+
+def amplitudes(body: FlexibleBody, e: Floats) -> Floats:
+    """What the shapes of a soft body are multiplied by at modal coordinates e (frames, modes): these, and products of
+    them where second-order displacements count."""
+    if body.stiffening is None:
+        return e
+    second = body.stiffening.coordinates([e[:, i] for i in range(e.shape[1])])
+    return np.concatenate([e, *(np.broadcast_to(np.asarray(x, dtype=float), len(e))[:, None] for x in second)], axis=1)
+
+
+def _surface(nodes: Floats) -> Ints | None:
+    """Triangles around nodes that fill a solid or a plate; None for those along a line, which are drawn as one."""
+    if len(nodes) < 4:
+        return None
+    around = nodes - nodes.mean(axis=0)
+    _, spread, axes = np.linalg.svd(around, full_matrices=False)
+    if spread[1] < 1e-3 * spread[0]:
+        return None
+    from scipy.spatial import ConvexHull, Delaunay
+
+    if spread[2] < 1e-6 * spread[0]:
+        return np.asarray(Delaunay(around @ axes[:2].T).simplices, dtype=np.int32)
+    hull = ConvexHull(nodes)
+    faces = hull.simplices.copy()
+    corners = nodes[faces]
+    outward = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    wrong = (outward * hull.equations[:, :3]).sum(axis=1) < 0.0
+    faces[wrong] = faces[wrong][:, ::-1]
+    return np.asarray(faces, dtype=np.int32)
+
+
+# -- meshes with fewer triangles --------------------------------------------------------------------
+#: cells along the longest edge: the finest grid that is tried
+_FINEST = 2048
+
+
+class FewerFaces(NamedTuple):
+    """Corners, triangles, and the colors of these if they have some."""
+
+    vertices: Floats
+    faces: Ints
+    shades: Floats | None
+
+
+def reduced(vertices: Floats, faces: Ints, shades: Floats | None, most: int) -> FewerFaces:
+    """At most about `most` triangles; what has no more is left as it is. Cost: some sorts of all corners.
+
+    >>> x, y = (a.ravel() for a in np.meshgrid(np.linspace(0, 1, 50), np.linspace(0, 1, 50)))
+    >>> k = np.arange(50 * 49)[np.arange(50 * 49) % 50 != 49]
+    >>> flat = np.stack([x, y, 0 * x], axis=1), np.stack([k, k + 1, k + 50], axis=1)
+    >>> 100 < len(reduced(*flat, None, 400).faces) <= 400
+    True
+    """
+    if len(faces) <= most:
+        return FewerFaces(vertices, faces, shades)
+    coarse, fine = 2.0, float(_FINEST)
+    best = _clustered(vertices, faces, shades, coarse)
+    for _ in range(9):
+        middle = float(np.sqrt(coarse * fine))
+        found = _clustered(vertices, faces, shades, middle)
+        if len(found.faces) <= most:
+            coarse, best = middle, found
+        else:
+            fine = middle
+        if len(best.faces) > 0.85 * most:
+            break
+    return best
+
+
+def _clustered(vertices: Floats, faces: Ints, shades: Floats | None, cells: float) -> FewerFaces:
+    low = vertices.min(axis=0)
+    size = max(float(np.ptp(vertices, axis=0).max()), 1e-300) / cells
+    place = np.floor((vertices - low) / size).astype(np.int64)
+    key = (place[:, 0] * (_FINEST + 2) + place[:, 1]) * (_FINEST + 2) + place[:, 2]
+    _, where = np.unique(key, return_inverse=True)
+    where = where.ravel()
+    count = np.bincount(where)
+    middle = np.stack([np.bincount(where, weights=vertices[:, i]) / count for i in range(3)], axis=1)
+    corners = where[faces]
+    real = (corners[:, 0] != corners[:, 1]) & (corners[:, 1] != corners[:, 2]) & (corners[:, 2] != corners[:, 0])
+    kept = np.flatnonzero(real)
+    corners = corners[kept]
+    _, once = np.unique(np.sort(corners, axis=1), axis=0, return_index=True)
+    once.sort()
+    return FewerFaces(middle, corners[once].astype(np.int32), None if shades is None else shades[kept[once]])
+
+
+# -- shapes of a description as scenes have them: a kind and numbers --------------------------------
+#: edge of a plane without end, in usual lengths of parts
+_ENDLESS = 20.0
+_FLOOR = (0.62, 0.65, 0.70, 0.2)
+
+
+def drawn_shape(placed: PlacedShape, position: Floats, length: float, triangles: FewerFaces | None = None
+                ) -> DrawnShape:
+    """A shape of a `Mechanism`, with its color, at `position` (parameters have values there); `length` is a usual
+    length of parts, `triangles` are what is drawn of a mesh."""
+    shape: Any = placed.shape
+    kind = type(shape).__name__.lower()
+    where: dict[str, Any] = {"position": triple_of(position), "turn": quaternion_of(placed.pose.rotation),
+             "color": placed.color, "role": placed.role}
+    if kind == "heightfield":
+        shape, kind = as_mesh(shape), "mesh"
+    if kind == "mesh":
+        drawn = triangles or FewerFaces(shape.vertices, shape.faces, shape.colors)
+        return DrawnShape("mesh", (), vertices=drawn.vertices, faces=drawn.faces,
+                          shades=None if placed.color is not None else drawn.shades, **where)
+    if kind == "box":
+        return DrawnShape("box", shape.size, **where)
+    if kind in ("sphere", "ellipsoid"):
+        return DrawnShape("sphere", (shape.radius,) * 3 if kind == "sphere" else shape.radii, **where)
+    if kind in ("cylinder", "cone", "capsule"):
+        return DrawnShape(kind, (shape.radius, shape.length), **where)
+    if kind == "plane":
+        if shape.size is None and placed.color is None:  # a floor: the picture's own is seen through it
+            where["color"] = _FLOOR
+        return DrawnShape("plane", shape.size or (_ENDLESS * length,) * 2, **where)
+    raise ModelError(f"shape {placed.name!r}: a {type(shape).__name__} cannot be drawn")
+
+
+# -- what a machine looks like: from the description of its bodies, joints and force elements -------
 _GROUND = (0.62, 0.65, 0.70)
 #: triangles of all meshes together, and of one at least
 MOST_FACES, _LEAST_FACES = 60_000, 200

@@ -26,8 +26,8 @@ from bellcrank.lowering.group import GroupView
 from bellcrank.lowering.group_shape import ClosureShape
 from bellcrank.lowering.looped import Moving, outward_moving
 from bellcrank.mechanism.constraint_rows import Row, at_time, stabilized
-from bellcrank.mechanism.coupling import coupled
 from bellcrank.mechanism.machine_sizes import speed_sizes
+from bellcrank.mechanism.motion import coupled
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.schedule.sweeps import Field, Sweeps

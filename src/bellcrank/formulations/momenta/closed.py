@@ -46,7 +46,7 @@ from bellcrank.formulations.momenta.tree_momenta import (
 from bellcrank.lowering.link import Link
 from bellcrank.lowering.looped import LoopedDirect, LoopRow, Moving, require_direct
 from bellcrank.mechanism.constraint_rows import Side, Timed
-from bellcrank.mechanism.coupling import share
+from bellcrank.mechanism.motion import share
 from bellcrank.scalar.graph import Number, is_zero
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.schedule.sweeps import Field, Sweeps

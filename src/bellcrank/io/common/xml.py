@@ -16,7 +16,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.files.contents import contents
+from bellcrank.files.model_files import contents
 from bellcrank.mechanism.checks import HUGE
 
 __all__ = ["HUGE", "MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "XmlElement", "blame", "clipped", "plain_number",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bellcrank.mechanism.forces.servo import within
+from bellcrank.mechanism.forces.motors import within
 from bellcrank.scalar.functions import maximum, minimum, select_less
 from bellcrank.scalar.graph import Number
 

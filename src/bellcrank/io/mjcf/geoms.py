@@ -11,15 +11,14 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError
-from bellcrank.io.common.mesh_finder import MeshFinder
+from bellcrank.io.common.model_meshes import MeshFinder
 from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import clipped
 from bellcrank.io.mjcf.sites import rotation
 from bellcrank.io.report import Material, Note, Shape
-from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.mesh_files import FORMATS
 from bellcrank.mechanism.geometry.placed_shape import Role
-from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.mechanism.geometry.solids import HeightField
+from bellcrank.mechanism.geometry.triangle_mesh import FORMATS, Mesh
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:

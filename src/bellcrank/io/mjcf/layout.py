@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -21,13 +22,14 @@ from bellcrank.mechanism.joints import (
     Spherical,
     Universal,
     Weld,
+    quaternion,
 )
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Scalar
 from bellcrank.topology.spanning_tree import Topology, spanning_tree
 
-__all__ = ["BodyLayout", "MjcfJoint", "PlacedBody", "floats", "layout_of"]
+__all__ = ["BodyLayout", "MjcfJoint", "PlacedBody", "floats", "given", "layout_of", "line", "where"]
 
 _CLOSING = (Spherical, Revolute, Weld)
 
@@ -203,3 +205,33 @@ def _weighty(layout: BodyLayout, place: PlacedBody) -> bool:
     """Whether something with mass is rigidly fixed to a body."""
     return any(not layout.places[c].axes and (layout.places[c].body.inertia != Inertia.zero()
                                               or _weighty(layout, layout.places[c])) for c in place.children)
+
+
+# -- attributes and elements as text ----------------------------------------------------------------
+def where(pose: Pose) -> dict[str, Any]:
+    """Attributes of a pose, those that matter."""
+    at = np.array(floats("a pose", pose.position))
+    out: dict[str, Any] = {}
+    if at.any():
+        out["pos"] = at
+    if not (pose.rotation == np.eye(3)).all():
+        out["quat"] = quaternion.from_matrix(pose.rotation)
+    return out
+
+
+def given(**attributes: Any) -> str:
+    """Attributes as text; numbers so that they are read back unchanged."""
+    out = []
+    for name, value in attributes.items():
+        if isinstance(value, str):
+            if not value.isprintable():
+                raise ModelError(f"the name {value!r} has characters that a file cannot hold")
+            out.append(f" {name}={quoteattr(value)}")
+        else:
+            out.append(f' {name}="{" ".join(repr(float(x) + 0.0) for x in np.ravel(value))}"')
+    return "".join(out)
+
+
+def line(tag: str, **attributes: Any) -> str:
+    """An element without children."""
+    return f"<{tag}{given(**attributes)}/>"

@@ -12,8 +12,8 @@ from bellcrank.arrays import Floats
 from bellcrank.io.mjcf.polynomial import Polynomial
 from bellcrank.io.mjcf.sites import rotation, site_pose, tendon_sites
 from bellcrank.mechanism.constraints import Distance
-from bellcrank.mechanism.coupling import Part
 from bellcrank.mechanism.joints import Revolute, Spherical, Weld
+from bellcrank.mechanism.motion import Part
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from bellcrank.mechanism.coupling import Part
+from bellcrank.mechanism.motion import Part
 from bellcrank.scalar.graph import Number
 
 __all__ = ["Polynomial", "coefficients_of"]

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.mesh_finder import Folders, MeshFinder
-from bellcrank.io.common.mesh_store import Meshes, MeshStore
+from bellcrank.io.common.model_meshes import Folders, Meshes, MeshFinder, MeshStore
 from bellcrank.io.native.same import difference, same_mechanism
 from bellcrank.io.report import ReadReport, warn_of_surprises
 from bellcrank.mechanism.carried_joints import uncarried
@@ -81,7 +80,7 @@ def write_native(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: 
     Laws written in Python are traced for that; one that cannot be is a `ModelError` that names it, as is a joint type
     of your own.
     """
-    from bellcrank.files.atomic import write_text
+    from bellcrank.files.model_files import write_text
 
     suffix = Path(os.fsdecode(path)).suffix.lower()
     if suffix not in SUFFIXES:
@@ -116,7 +115,7 @@ def text_of(mechanism: Mechanism, *, json: bool = False, store: MeshStore | None
     <BLANKLINE>
     """
     from bellcrank.io.native.dump import dump
-    from bellcrank.io.native.layout_text import as_json, as_yaml
+    from bellcrank.io.native.source_lines import as_json, as_yaml
 
     mechanism = uncarried(mechanism)
     return (as_json if json else as_yaml)(dump(mechanism, store or MeshStore("model", "refer")))
@@ -162,7 +161,7 @@ def _told(problem: Any, marks: Marked) -> tuple[str, str]:
 
 
 def _phrase(problem: Any, here: Marked) -> str:
-    from bellcrank.io.native.entries import shown
+    from bellcrank.io.native.schema_part import shown
 
     kind, context = problem["type"], problem.get("ctx", {})
     if kind in ("too_short", "too_long"):

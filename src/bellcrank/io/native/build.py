@@ -3,36 +3,144 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError, hint
-from bellcrank.io.common.mesh_finder import MeshFinder, NotFoundError
-from bellcrank.io.native.contact_schema import ContactPart, ContactRulePart
-from bellcrank.io.native.element_parts import add_ready_joint_force, add_ready_spring, add_tyre, element_states
-from bellcrank.io.native.file_values import FileValues
-from bellcrank.io.native.flexible_parts import read_flexible
-from bellcrank.io.native.formula import Formula, table_word
-from bellcrank.io.native.joint_schema import CouplerPart
-from bellcrank.io.native.shape_parts import read_solid
-from bellcrank.io.native.shape_schema import ShapePart
+from bellcrank.io.common.model_meshes import MeshFinder, NotFoundError
+from bellcrank.io.native.formula import Formula, parse, table_word
+from bellcrank.io.native.machine_laws import WrittenLaw
+from bellcrank.io.native.part_files import KINDS, read_flexible, read_solid
+from bellcrank.io.native.part_schema import (
+    BetweenPoints,
+    ConstraintPart,
+    ContactPart,
+    ContactRulePart,
+    CouplerPart,
+    JointOrSum,
+    JointPart,
+    NumberOrLaw,
+    OnJoints,
+    ShapePart,
+)
+from bellcrank.io.native.schema_part import Axis, MachineLawPart, Num, Part, Three, ThreeTimed, Timed
+from bellcrank.io.native.schema_part import Pose as PoseEntry
 from bellcrank.io.native.source_lines import Marked
+from bellcrank.io.native.trace import run
 from bellcrank.io.report import Note
-from bellcrank.mechanism import constraints, joints, rolling
-from bellcrank.mechanism.closing_frames import AT_CLOSING
-from bellcrank.mechanism.contact.contact_bristles import BendRate
-from bellcrank.mechanism.coupling import Part
-from bellcrank.mechanism.first_order import FirstOrder
+from bellcrank.mechanism import ready_made
+from bellcrank.mechanism.carried_joints import AT_CLOSING
+from bellcrank.mechanism.contact.contact_material import BendRate
+from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate
+from bellcrank.mechanism.forces.motors import CurrentRate, CylinderForce, MotorTorque, PressureRate
+from bellcrank.mechanism.forces.tyre import TyreRate
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.mechanism.motion import Part as CoupledPart
+from bellcrank.mechanism.parts import FirstOrder
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Symmetric3
 
-__all__ = ["build"]
+__all__ = ["build", "entries_of"]
+
+
+# -- what entries of a model file stand for: numbers, laws and poses, with the parameters and tables of the file ---
+#: joints and constraints by the names of their types
+_CLASSES = {name: kind for kind, (name, _) in KINDS.items()}
+#: what reads entries that are not what they are written as
+_READERS = ((Num, "number"), (Three, "numbers"), (Timed, "of_time"), (ThreeTimed, "timed"), (Axis, "axis"),
+            (PoseEntry, "pose"), (NumberOrLaw, "number_or_law"), (MachineLawPart, "machine_law"), (JointOrSum, "on"))
+
+
+@cache
+def entries_of(kind: type[Part]) -> tuple[tuple[str, str | None], ...]:
+    """The entries of a part but for its type, and what reads each of them."""
+    def reader(written: Any) -> str | None:
+        entry = get_args(written)[0] if NoneType in get_args(written) else written
+        return next((read for known, read in _READERS if known is entry), None)
+
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple((name, reader(hints[name])) for name in kind.model_fields if name != "type")
+
+
+class FileValues:
+    """Reads entries; parameters and tables are known from where they stand in the file."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()  #: of parameters
+        self.values: tuple[Number, ...] = ()
+        self.tables: tuple[Table, ...] = ()
+
+    def number(self, value: float | str) -> Number:
+        """A number, or what a formula of parameters stands for."""
+        return value if isinstance(value, float) else run(parse(value, self.names), self.values)
+
+    def numbers(self, values: Sequence[float | str]) -> tuple[Number, ...]:
+        """Several of these."""
+        return tuple(self.number(v) for v in values)
+
+    def timed(self, values: Sequence[float | str]) -> tuple[Any, ...]:
+        """Numbers, formulas of parameters and, if they name t, formulas of time."""
+        return tuple(self.of_time(v) for v in values)
+
+    def of_time(self, value: float | str) -> Any:
+        """One of these."""
+        if isinstance(value, float):
+            return value
+        if value.startswith("="):
+            return self.law(value[1:], "t")
+        law = self.law(value, "t")
+        return law if law.program.uses("t") else self.number(value)
+
+    def law(self, text: float | str, *arguments: str) -> Formula:
+        """A formula of these arguments, and of parameters."""
+        text = text if isinstance(text, str) else repr(text)
+        made = Formula(text, arguments, self.tables, self.names, self.values)
+        return made if made.parametric else Formula(text, arguments, self.tables)  # parsed now: mistakes show now
+
+    def on(self, joint: str | dict[str, float | str]) -> str | dict[str, Number]:
+        """A joint, or factors by joint."""
+        return joint if isinstance(joint, str) else {key: self.number(factor) for key, factor in joint.items()}
+
+    def machine_law(self, part: MachineLawPart) -> WrittenLaw:
+        """A law of what it reads of the machine."""
+        return WrittenLaw.of([x if isinstance(x, str) else repr(x) for x in part.formulas], part.reads, self.tables)
+
+    def number_or_law(self, value: Any) -> Any:
+        """A number, or a law of the machine."""
+        return self.number(value) if isinstance(value, (float, str)) else self.machine_law(value)
+
+    def fields(self, part: Part, *without: str) -> dict[str, Any]:
+        """What a part says but for its type, each entry read as what the schema calls it."""
+        given = ((name, reader, getattr(part, name)) for name, reader in entries_of(type(part)) if name not in without)
+        return {name: value if reader is None else getattr(self, reader)(value)
+                for name, reader, value in given if value is not None}
+
+    def pose(self, pose: Any) -> Pose:
+        """A place, by its position alone or with a rotation."""
+        if pose is None:
+            return Pose()
+        if isinstance(pose, list):
+            return Pose(self.numbers(pose))
+        position = self.numbers(pose.position)
+        if pose.rpy is not None:
+            if pose.rotation is not None:
+                raise ModelError("a pose has either rotation or rpy, not both")
+            return Pose.rpy(position, *self.numbers(pose.rpy))
+        if pose.rotation is None:
+            return Pose(position)
+        turn: Any = self.numbers(pose.rotation) if len(pose.rotation) == 4 else [self.numbers(r) for r in pose.rotation]
+        return Pose(position, turn)
+
+    def axis(self, axis: str | Sequence[float | str]) -> str | tuple[Number, ...]:
+        """An axis, by its name or by numbers."""
+        return axis if isinstance(axis, str) else self.numbers(axis)
 
 
 def build(document: schema.Document, marks: Marked, source: str, finder: MeshFinder) -> tuple[Mechanism, list[Note]]:
@@ -115,10 +223,6 @@ class _Build(FileValues):
         rate, units, usual = found[0]
         return rate, units, usual if part.initial is None else self.number(part.initial)
 
-    def states_of(self, section: str, name: str) -> dict[str, Any]:
-        """The states of an element by their names."""
-        return element_states(name, getattr(self.document, section).get(name), self)
-
     def other_states(self, section: str, name: str) -> None:
         """States of an element that the file does not list."""
         for label, (rate, units, usual) in self.states_of(section, name).items():
@@ -126,7 +230,7 @@ class _Build(FileValues):
                 self.m.add_state(label, rate, units=units, initial=usual)
 
     def output(self, name: str, part: schema.OutputPart) -> None:
-        self.m.add_output(name, self.machine_law(part.law), units=part.units)
+        self.m.add_output(name, **self.fields(part))
 
     def range(self, name: str, part: schema.RangePart) -> None:
         self.m.set_range(name, -math.inf if part.lower is None else part.lower,
@@ -176,19 +280,7 @@ class _Build(FileValues):
                 raise ModelError(f"joint {name!r}: the place of a state needs a body {name!r} with state: true")
             self.m.add_joint(name, FirstOrder(units), "ground", name)
             return
-        match part.type:
-            case "screw":
-                kind: joints.Joint = joints.Screw(self.axis(part.axis), self.number(part.pitch))
-            case "universal":
-                kind = joints.Universal(self.axis(part.axis1), self.axis(part.axis2))
-            case "planar":
-                kind = joints.Planar(self.axis(part.normal))
-            case "free":
-                kind = joints.Free(self.pose(part.start))
-            case "spherical" | "weld":
-                kind = getattr(joints, part.type.capitalize())()
-            case _:
-                kind = getattr(joints, part.type.capitalize())(self.axis(part.axis))
+        kind: Any = _CLASSES[part.type](**self.fields(part, *JointPart.model_fields))
         if part.at is not None:
             if part.parent_pose is not None or part.child_pose is not None:
                 raise ModelError(f"joint {name!r}: give either `at` or parent_pose and child_pose, not both")
@@ -212,13 +304,13 @@ class _Build(FileValues):
             self.m.prescribe(name, self.law(given, "t"))
 
     def frame(self, name: str, part: schema.FramePart) -> None:
-        self.m.add_frame(name, part.body, self.pose(part.pose))
+        self.m.add_frame(name, **self.fields(part))
 
     def coupler(self, name: str, part: CouplerPart) -> None:
         self.m.add_coupler(name, {key: self._coupled(name, key, factor) for key, factor in part.factors.items()},
                            self.of_time(part.offset))
 
-    def _coupled(self, name: str, key: str, factor: float | str) -> Part:
+    def _coupled(self, name: str, key: str, factor: float | str) -> CoupledPart:
         if isinstance(factor, float):
             return factor
         law = self.law(factor, "q")
@@ -228,66 +320,51 @@ class _Build(FileValues):
         return law if law.program.uses("q") else law(0.0)
 
     def constraint(self, name: str, part: Any) -> None:
-        match part.type:
-            case "distance":
-                kind: object = constraints.Distance(self.of_time(part.length))
-            case "point_on_line":
-                kind = constraints.PointOnLine(self.axis(part.axis))
-            case "angle":
-                kind = constraints.Angle(self.of_time(part.angle), self.axis(part.axis), self.axis(part.child_axis))
-            case "rolling_ball":
-                kind = rolling.RollingBall(self.number(part.radius), self.axis(part.normal))
-            case "rolling_disk":
-                kind = rolling.RollingDisk(self.number(part.radius), self.axis(part.normal), self.axis(part.axis))
-            case "knife_edge":
-                kind = rolling.KnifeEdge(self.axis(part.across))
-            case _:
-                kind = constraints.PointOnPlane(self.axis(part.normal), self.of_time(part.offset))
+        kind: Any = _CLASSES[part.type](**self.fields(part, *ConstraintPart.model_fields))
         self.m.add_constraint(name, kind, part.parent, part.child, *self.ends(part, f"constraint {name!r}"),
                               closed=part.closed)
 
     # -- forces -------------------------------------------------------------------------------
     def spring(self, name: str, part: Any) -> None:
-        if part.type != "spring":
-            add_ready_spring(name, part, self)
-            self.other_states("springs", name)
-            return
-        if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
-            raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
-                             "give one or the other")
-        if part.machine_law is not None:
-            self.m.add_force_between(name, part.first, part.second, self.numbers(part.first_point),
-                                     self.numbers(part.second_point), self.machine_law(part.machine_law))
-            return
-        self.m.add_spring(name, part.first, part.second, self.numbers(part.first_point),
-                          self.numbers(part.second_point), stiffness=self.number(part.stiffness),
-                          damping=self.number(part.damping), length=self.number(part.length),
-                          law=None if part.law is None else self.law(part.law, "x", "rate"),
-                          potential=None if part.potential is None else self.law(part.potential, "x"))
+        match part.type:
+            case "gas_spring" | "bump_stop":
+                getattr(self.m, f"add_{part.type}")(name, **self.fields(part))
+            case "hydraulic_cylinder":
+                self.m.add_force_between(name, **self.fields(part, *self.law_fields(part)),
+                                         law=CylinderForce(self.element(name, part)))
+            case _ if part.machine_law is not None:
+                law = self.machine_law(part.machine_law)
+                self.m.add_force_between(name, **self.fields(part, *self.law_fields(part)), law=law)
+            case _:
+                if part.law is not None and {"stiffness", "damping", "length"} & part.model_fields_set:
+                    raise ModelError(f"spring {name!r}: a law takes the place of stiffness, damping and length; "
+                                     "give one or the other")
+                self.m.add_spring(name, **self.fields(part, "law", "potential"),
+                                  law=None if part.law is None else self.law(part.law, "x", "rate"),
+                                  potential=None if part.potential is None else self.law(part.potential, "x"))
+        self.other_states("springs", name)
+
+    @staticmethod
+    def law_fields(part: BetweenPoints) -> list[str]:
+        """Entries that say how something acts, and not where."""
+        return [name for name in type(part).model_fields if name not in BetweenPoints.model_fields]
 
     def bushing(self, name: str, part: schema.BushingPart) -> None:
-        self.m.add_bushing(name, part.first, part.second, self.pose(part.first_pose), self.pose(part.second_pose),
-                           stiffness=self.numbers(part.stiffness), turn_stiffness=self.numbers(part.turn_stiffness),
-                           damping=self.numbers(part.damping), turn_damping=self.numbers(part.turn_damping),
-                           measure=part.measure)
+        self.m.add_bushing(name, **self.fields(part))
 
     def drag(self, name: str, part: schema.DragPart) -> None:
-        self.m.add_drag(name, part.body, coefficient=self.number(part.coefficient), area=self.number(part.area),
-                        density=self.number(part.density), at=self.numbers(part.at),
-                        turn_linear=self.number(part.turn_linear), turn_quadratic=self.number(part.turn_quadratic),
-                        wind=self.timed(part.wind))
+        self.m.add_drag(name, **self.fields(part))
 
     def wrench(self, name: str, part: Any) -> None:
         if part.type == "tyre":
-            add_tyre(name, part, self)
-            self.other_states("wrenches", name)
-            return
-        if part.machine_law is not None:
-            self.m.add_wrench(name, part.body, at=self.numbers(part.at), axes=part.axes,
+            law = self.element(name, part)
+            self.m.add_wrench(name, part.body, at=law.center, law=law)
+        elif part.machine_law is not None:
+            self.m.add_wrench(name, **self.fields(part, "force", "moment", "machine_law"),
                               law=self.machine_law(part.machine_law))
-            return
-        self.m.add_wrench(name, part.body, force=self.timed(part.force), moment=self.timed(part.moment),
-                          at=self.numbers(part.at), axes=part.axes)
+        else:
+            self.m.add_wrench(name, **self.fields(part))
+        self.other_states("wrenches", name)
 
     def joint_force(self, name: str, part: Any) -> None:
         match part.type:
@@ -297,40 +374,71 @@ class _Build(FileValues):
                 law: Any = self.law(part.law, "x", "rate") if part.machine_law is None else self.machine_law(
                     part.machine_law)
                 self.m.add_joint_force(name, self.on(part.joint), law, part.coordinate)
-            case "friction":
-                self.m.add_friction(name, self.on(part.joint), coordinate=part.coordinate, **self.optional(
-                    coulomb=part.coulomb, viscous=part.viscous, speed=part.speed, static=part.static,
-                    stribeck=part.stribeck))
             case "servo":
                 if (part.lower is None) != (part.upper is None):
                     raise ModelError(f"servo {name!r}: give both lower and upper, or none")
                 limit = None if part.lower is None else (self.number(part.lower), self.number(part.upper))
-                target, rate, offset = self.timed((part.target, part.target_rate, part.offset))
-                self.m.add_servo(name, self.on(part.joint), coordinate=part.coordinate, target=target, target_rate=rate,
-                                 offset=offset, limit=limit,
-                                 **self.optional(stiffness=part.stiffness, damping=part.damping))
-            case "limit":
-                self.m.add_limit(name, self.on(part.joint), coordinate=part.coordinate, **self.optional(
-                    lower=part.lower, upper=part.upper, stiffness=part.stiffness, damping=part.damping,
-                    onset=part.onset))
+                self.m.add_servo(name, **self.fields(part, "lower", "upper"), limit=limit)
             case "spring":
                 potential = None if part.potential is None else self.law(part.potential, "x")
-                self.m.add_joint_spring(name, self.on(part.joint), coordinate=part.coordinate, potential=potential,
-                                        **self.optional(stiffness=part.stiffness, damping=part.damping,
-                                                        rest=part.rest))
-            case _:
-                add_ready_joint_force(name, part, self)
-                self.other_states("joint_forces", name)
+                self.m.add_joint_spring(name, **self.fields(part, "potential"), potential=potential)
+            case "dc_motor":
+                self.m.add_joint_force(name, part.joint, MotorTorque(self.element(name, part)))
+            case "brake":
+                self.m.add_joint_force(name, self.on(part.joint), BristleForce(self.element(name, part)),
+                                       part.coordinate)
+            case "belt":
+                pulleys = {joint: self.number(radius) for joint, radius in part.pulleys.items()}
+                self.m.add_belt(name, pulleys, **self.fields(part, "pulleys"))
+            case _:  # friction, limit, torsion_bar, rolling_resistance
+                getattr(self.m, f"add_{part.type}")(name, **self.fields(part))
+        self.other_states("joint_forces", name)
+
+    # -- ready-made elements with states ------------------------------------------------------
+    def element(self, name: str, part: Any) -> Any:
+        """A ready-made element without its states, which a file lists by themselves."""
+        match part.type:
+            case "hydraulic_cylinder":
+                return ready_made.cylinder(name, **self.fields(part, *BetweenPoints.model_fields))
+            case "dc_motor":
+                return ready_made.dc_motor(name, **self.fields(part))
+            case "brake":
+                return ready_made.bristle(name, **self.fields(part, *OnJoints.model_fields))
+        height: Any = None
+        if part.height is not None:
+            height = self.law(part.height, "x", "y")
+            step = height.program.steps[0] if len(height.program.steps) == 1 else None
+            if step is not None and isinstance(step.op, Table) and step.args == (0, 1):
+                height = step.op  # the table itself
+        return ready_made.tyre(name, **self.fields(part, "height"), height=height)
+
+    def states_of(self, section: str, name: str) -> dict[str, tuple[Callable[[Any], Any], str, float]]:
+        """The states of an element by their names: the rate of each, its units and where it begins."""
+        part = getattr(self.document, section).get(name)
+        match getattr(part, "type", None):
+            case "hydraulic_cylinder":
+                cylinder = self.element(name, part)
+                ends = (cylinder.head, True), (cylinder.rod, False)
+                return {label: (PressureRate(cylinder, head), "MPa", 0.1) for label, head in ends}
+            case "dc_motor":
+                motor = self.element(name, part)
+                return {motor.current: (CurrentRate(motor), "A", 0.0)}
+            case "brake":
+                bristle = self.element(name, part)
+                return {bristle.bend: (BristleRate(bristle), "1", 0.0)}
+            case "tyre" if part.relaxation is not None:
+                tyre = self.element(name, part)
+                return {label: (TyreRate(tyre, k), "m", 0.0) for k, label in enumerate(tyre.bent)}
+        return {}
 
     def actuator(self, name: str, part: schema.ActuatorPart) -> None:
-        limit: Any = self.number(part.limit)
-        if part.lower is not None:
-            limit = (self.number(part.lower), limit)
-        self.m.add_actuator(name, part.joint, limit, coordinate=part.coordinate,
-                            **self.optional(no_load_speed=part.no_load_speed))
+        given = self.fields(part)
+        if "lower" in given:
+            given["limit"] = given.pop("lower"), given["limit"]
+        self.m.add_actuator(name, **given)
 
     def armature(self, name: str, part: schema.ArmaturePart) -> None:
-        self.m.add_armature(name, part.joint, self.number(part.inertia), part.coordinate)
+        self.m.add_armature(name, **self.fields(part))
 
     def shape(self, name: str, part: ShapePart) -> None:
         try:
@@ -345,7 +453,7 @@ class _Build(FileValues):
                          friction=part.friction, groups=(int(part.groups[0]), int(part.groups[1])))
 
     def contact_rule(self, name: str, part: ContactRulePart) -> None:
-        made = self.m.set_contact_rule(part.first, part.second, touch=part.touch, friction=part.friction)
+        made = self.m.set_contact_rule(**self.fields(part))
         if made.name != name:
             raise ModelError(f"contact rule {name!r}: it is called after its parts, {made.name!r}")
 
@@ -354,11 +462,7 @@ class _Build(FileValues):
         for end in (part.first, part.second):
             if end not in shapes:
                 raise ModelError(f"contact {name!r}: no shape called {end!r}{hint(end, list(shapes))}")
-        self.m.add_contact(name, shapes[part.first], shapes[part.second], friction=self.number(part.friction),
-                           slip_speed=self.number(part.slip_speed), exponent=part.exponent,
-                           **self.optional(stiffness=part.stiffness, dissipation=part.dissipation,
-                                           restitution=part.restitution), friction_model=part.friction_model,
-                           reach=self.number(part.reach), bend_damping=self.number(part.bend_damping))
+        self.m.add_contact(name, shapes[part.first], shapes[part.second], **self.fields(part, "first", "second"))
 
 
 class _Whole(tuple[Formula, ...]):

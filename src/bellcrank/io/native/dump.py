@@ -5,28 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
+from inspect import signature
 from typing import Any
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.mesh_store import MeshStore
-from bellcrank.io.native.element_parts import dump_ready, element_of_state, states_last
-from bellcrank.io.native.flexible_parts import dump_flexible
+from bellcrank.io.common.model_meshes import MeshStore
+from bellcrank.io.common.names import control_character
 from bellcrank.io.native.formula import table_word, written
-from bellcrank.io.native.formula_steps import FormulaProgram, TooLongError, from_scalar
 from bellcrank.io.native.machine_laws import traced_law
-from bellcrank.io.native.shape_parts import dump_shape
-from bellcrank.io.native.trace import trace, trace_several
-from bellcrank.io.native.written_parts import by_name, dump_table, is_default, writable
-from bellcrank.mechanism import constraints, forces, joints, rolling
-from bellcrank.mechanism.closing_frames import frame_parameters
-from bellcrank.mechanism.contact.placed_contact import PlacedContact
-from bellcrank.mechanism.first_order import AddedState, FirstOrder
+from bellcrank.io.native.part_files import KINDS, dump_flexible, dump_ready, dump_shape, element_of_state, states_last
+from bellcrank.io.native.trace import FormulaProgram, TooLongError, from_scalar, trace, trace_several
+from bellcrank.mechanism import forces, joints
+from bellcrank.mechanism.carried_joints import frame_parameters
+from bellcrank.mechanism.contact.contact_material import PlacedContact
 from bellcrank.mechanism.flexible.deformation import Modal, NodeMotion
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
-from bellcrank.mechanism.motion import Fixed
-from bellcrank.mechanism.parametric_law import parametric
+from bellcrank.mechanism.motion import Fixed, parametric
+from bellcrank.mechanism.parts import AddedState, FirstOrder
 from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.table import Table
@@ -34,23 +32,55 @@ from bellcrank.scalar.graph import Number, Scalar
 
 __all__ = ["dump"]
 
-#: the names of joint types and constraints in files, and those of their own values
-_KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
-    joints.Revolute: ("revolute", ("axis",)), joints.Prismatic: ("prismatic", ("axis",)),
-    joints.Screw: ("screw", ("axis", "pitch")), joints.Cylindrical: ("cylindrical", ("axis",)),
-    joints.Universal: ("universal", ("axis1", "axis2")), joints.Planar: ("planar", ("normal",)),
-    joints.Spherical: ("spherical", ()), joints.Free: ("free", ()), joints.Weld: ("weld", ()),
-    constraints.Distance: ("distance", ("length",)), constraints.PointOnLine: ("point_on_line", ("axis",)),
-    constraints.PointOnPlane: ("point_on_plane", ("normal", "offset")),
-    constraints.Angle: ("angle", ("angle", "axis", "child_axis")),
-    rolling.RollingBall: ("rolling_ball", ("radius", "normal")),
-    rolling.RollingDisk: ("rolling_disk", ("radius", "normal", "axis")),
-    rolling.KnifeEdge: ("knife_edge", ("across",))}
+
+# -- names, tables and defaults as model files hold them --------------------------------------------
+def dump_table(table: Table) -> dict[str, Any]:
+    """A table, one list of values for each point of the first of two arguments."""
+    points = [list(axis) for axis in table.points]
+    values: list[Any] = list(table.values)
+    if len(points) == 2:
+        width = len(points[1])
+        values = [values[i:i + width] for i in range(0, len(values), width)]
+    return {"points": points if len(points) == 2 else points[0], "values": values, "kind": table.kind,
+            "extrapolate": table.extrapolate, **({"name": table.name} if table.name != table_word(table) else {})}
+
+
+def is_default(value: Any, default: float | None) -> bool:
+    """Whether a number is the default, sign of zero included."""
+    return (isinstance(value, float) and default is not None and value == default
+            and math.copysign(1.0, value) == math.copysign(1.0, default))
+
+
+def writable(name: Any, what: str, *, empty: bool = False) -> str:
+    """A name that a file in UTF-8 can hold."""
+    try:
+        if not isinstance(name, str) or not (name or empty):
+            raise ModelError(f"{what} names are texts, got {name!r}")
+        name.encode()
+    except UnicodeEncodeError:
+        raise ModelError(f"{what} {name!r}: the name holds half of a character and cannot be written") from None
+    found = control_character(name)
+    if found is not None:
+        raise ModelError(f"{what} {name!r}: the name holds the control character {found} and cannot be written")
+    return name
+
+
+def by_name(parts: Iterable[Any], what: str, made: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Parts by their names."""
+    return {writable(part.name, what): made(part) for part in parts}
+
+
 #: values that files leave out
 _USUAL = {"offset": 0.0}
 _NAMED_AXES: dict[tuple[float, ...], str] = {
     (1.0, 0.0, 0.0): "x", (0.0, 1.0, 0.0): "y", (0.0, 0.0, 1.0): "z",
     (-1.0, 0.0, 0.0): "-x", (0.0, -1.0, 0.0): "-y", (0.0, 0.0, -1.0): "-z"}
+
+
+@cache
+def _declared(adder: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
+    """What a method of `Mechanism` takes, and what is usual."""
+    return tuple((name, parameter.default) for name, parameter in signature(adder).parameters.items())
 
 
 def dump(mechanism: Mechanism, store: MeshStore) -> dict[str, Any]:
@@ -175,6 +205,19 @@ class _Dump:
         return {name: self.number(value, f"{what}: {name}") for name, value in found.items()
                 if value is not None and not is_default(value, defaults.get(name))}
 
+    def declared(self, record: Any, adder: Callable[..., Any], what: str, *without: str) -> dict[str, Any]:
+        """Numbers and laws of the machine that a method of `Mechanism` takes, but for usual numbers."""
+        found: dict[str, Any] = {}
+        for name, usual in _declared(adder):
+            value = getattr(record, name, None)
+            if name in without:
+                continue
+            if callable(value):
+                found[name] = self.of_machine(value, what)
+            elif isinstance(value, (float, Scalar)) and not is_default(value, usual):
+                found[name] = self.number(value, f"{what}: {name}")
+        return found
+
     # -- parts --------------------------------------------------------------------------------
     def inertia(self, inertia: Inertia, what: str) -> dict[str, Any]:
         made = self.given(inertia, ("mass",), what, mass=0.0)
@@ -228,9 +271,9 @@ class _Dump:
 
     def kind(self, kind: object, what: str) -> dict[str, Any]:
         """Type and own values of a joint or constraint."""
-        if type(kind) not in _KINDS:
+        if type(kind) not in KINDS:
             raise ModelError(f"{what}: the type {type(kind).__name__} is none of Bellcrank's own and cannot be written")
-        name, own = _KINDS[type(kind)]
+        name, own = KINDS[type(kind)]
         made: dict[str, Any] = {"type": name}
         for label in own:
             value = getattr(kind, label)
@@ -323,12 +366,9 @@ class _Dump:
         if ready is not None:
             return ready
         if isinstance(along, forces.Friction):
-            names = ("coulomb", "viscous", "speed", "static", "stribeck")
-            return {"type": "friction", **self.on(force), **self.given(
-                along, names, what, coulomb=0.0, viscous=0.0, speed=1e-3, stribeck=1e-2)}
+            return {"type": "friction", **self.on(force), **self.declared(along, Mechanism.add_friction, what)}
         if isinstance(along, forces.Limit):
-            names = ("lower", "upper", "stiffness", "damping", "onset")
-            return {"type": "limit", **self.on(force), **self.given(along, names, what, damping=0.0, onset=1e-3)}
+            return {"type": "limit", **self.on(force), **self.declared(along, Mechanism.add_limit, what)}
         if isinstance(along, forces.Servo):
             aims = {name: self.timed([getattr(along, name)], f"{what}: {name}")[0]
                     for name in ("target", "target_rate", "offset")}
@@ -362,10 +402,8 @@ class _Dump:
 
     def drag(self, made: Any) -> dict[str, Any]:
         what = f"drag {made.name!r}"
-        names = ("coefficient", "area", "density", "turn_linear", "turn_quadratic")
         return {"body": self.bodies[made.body], **self._three("at", self.numbers(made.at, what)),
-                **self.given(made.drag, names, what, coefficient=0.0, area=1.0, density=1.2, turn_linear=0.0,
-                             turn_quadratic=0.0),
+                **self.declared(made.drag, Mechanism.add_drag, what),
                 **self._three("wind", self.timed(made.drag.wind, f"{what}: wind"))}
 
     def shape(self, placed: PlacedShape) -> dict[str, Any]:

@@ -19,16 +19,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.formula_steps import (
+from bellcrank.io.native.trace import (
     DERIVED,
     FUNCTIONS,
     MAX_POWER,
     FormulaBuilder,
     FormulaProgram,
     Operand,
+    TracedFormula,
     run,
 )
-from bellcrank.io.native.trace import TracedFormula
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import ADD, DIV, MUL, NEG, SUB, Number
 

@@ -14,9 +14,8 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.native.formula import Formula
-from bellcrank.io.native.formula_steps import FormulaProgram
-from bellcrank.io.native.trace import trace_several
-from bellcrank.mechanism.forces.bound_values import bound
+from bellcrank.io.native.trace import FormulaProgram, trace_several
+from bellcrank.mechanism.forces.element import bound
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Graph, Number
 from bellcrank.spatial import Vector

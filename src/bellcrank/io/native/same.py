@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.formula_steps import from_scalar
 from bellcrank.io.native.machine_laws import traced_law
-from bellcrank.io.native.trace import trace, trace_several
-from bellcrank.mechanism.first_order import AddedOutput, AddedState
+from bellcrank.io.native.trace import from_scalar, trace, trace_several
 from bellcrank.mechanism.forces import LawForce, MachineForce, Wrench
-from bellcrank.mechanism.forces.bristle import Bristle
-from bellcrank.mechanism.forces.cylinder import HydraulicCylinder
-from bellcrank.mechanism.forces.dc_motor import DcMotor
-from bellcrank.mechanism.forces.rolling_resistance import RollingResistance
+from bellcrank.mechanism.forces.machine_force import Bristle, RollingResistance
+from bellcrank.mechanism.forces.motors import DcMotor, HydraulicCylinder
 from bellcrank.mechanism.forces.tyre import Tyre, TyreRate
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.motion import Prescribed
+from bellcrank.mechanism.parts import AddedOutput, AddedState
 from bellcrank.scalar.graph import Scalar
 
 __all__ = ["difference", "same_mechanism"]

@@ -7,14 +7,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, PlainValidator, Tag, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from bellcrank.io.native.contact_schema import ContactPart, ContactRulePart
-from bellcrank.io.native.element_schema import (
+from bellcrank.io.native.part_schema import (
+    AnyConstraint,
+    AnyJoint,
+    AnyShapePart,
     BeltPart,
     BetweenPoints,
     BrakePart,
     BumpStopPart,
+    ContactPart,
+    ContactRulePart,
+    CouplerPart,
     CylinderPart,
     DcMotorPart,
+    FlexiblePart,
     GasSpringPart,
     OnJoint,
     OnJoints,
@@ -24,12 +30,15 @@ from bellcrank.io.native.element_schema import (
     TyrePart,
     type_or,
 )
-from bellcrank.io.native.entries import (
+from bellcrank.io.native.schema_part import (
     Fixed,
     Law,
+    MachineLawPart,
     Name,
     Num,
     NumRows,
+    Part,
+    Pose,
     Text,
     Three,
     ThreeTimed,
@@ -37,10 +46,6 @@ from bellcrank.io.native.entries import (
     form,
     shown,
 )
-from bellcrank.io.native.flexible_schema import FlexiblePart
-from bellcrank.io.native.joint_schema import AnyConstraint, AnyJoint, CouplerPart
-from bellcrank.io.native.schema_part import MachineLawPart, Part, Pose
-from bellcrank.io.native.shape_schema import AnyShapePart
 
 __all__ = ["SINGULAR", "VERSION", "Document", "Law", "Num", "json_schema"]
 

@@ -1,4 +1,6 @@
-"""Text of YAML and JSON files into plain data, with the line of every part of it, within fixed bounds.
+"""Text of YAML and JSON files into plain data, with the line of every part of it, within fixed bounds; and back.
+
+Text of YAML and JSON files into plain data, with the line of every part of it, within fixed bounds.
 
 Files come from anywhere, so nothing in them may cost more than reading them: YAML aliases (with which a small file can
 stand for a huge one), tags, deep nesting and duplicate keys are refused, and numbers are read as numbers only if they
@@ -17,18 +19,20 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from bellcrank.errors import FileError
-from bellcrank.files.contents import text_contents
+from bellcrank.files.model_files import text_contents
 from bellcrank.topology.builder import collector_paused
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "read_marked"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Marked", "as_json", "as_yaml", "read_marked"]
 
+
+# -- text of YAML and JSON files into plain data, with the line of every part of it, within fixed bounds ---
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 20
 MAX_NODES = 4_000_000
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 #: numbers that cannot be meant as anything else
-_PLAIN = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_PLAIN_NUMBER = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
 _OCTAL = re.compile(r"([-+]?)0+([0-9].*)")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -53,17 +57,20 @@ class Marked:
         return here
 
 
-def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Marked:
-    """The content of a .json file, or else of a YAML file. Cost: linear in its size."""
+def read_marked(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_nodes: int = MAX_NODES,
+                texts: bool = False) -> Marked:
+    """The content of a .json file, or else of a YAML file; with `texts`, of one that another program has written: all
+    values are texts, and no sign of the end is asked for. Cost: linear in its size."""
     source = os.fsdecode(path)
-    return marked_text(text_contents(source, max_bytes), source, source.lower().endswith(".json"))
+    text, json = text_contents(source, max_bytes), source.lower().endswith(".json") and not texts
+    return marked_text(text, source, json, max_nodes, texts)
 
 
-def marked_text(text: str, source: str, json: bool) -> Marked:
+def marked_text(text: str, source: str, json: bool, max_nodes: int = MAX_NODES, texts: bool = False) -> Marked:
     """The same of a text that was read already; `source` is what errors call it."""
     if not text.strip():
         raise FileError(f"{source}:1: the file is empty")
-    tree = _Tree(source)
+    tree = _Tree(source, max_nodes, texts)
     if json:
         _read_json(text, tree)
     else:
@@ -77,6 +84,8 @@ class _Tree:
     """Grows while a file is read, and stops it at the first thing refused."""
 
     source: str
+    max_nodes: int
+    texts: bool  #: whether all values are texts
     root: Marked | None = None
     open: list[Marked] = field(default_factory=list)
     #: of each open mapping, the key that waits for its value, and its line
@@ -99,8 +108,8 @@ class _Tree:
 
     def add(self, made: Marked) -> None:
         self.count += 1
-        if self.count > MAX_NODES:
-            raise self.error(made.line, f"more than {MAX_NODES} values")
+        if self.count > self.max_nodes:
+            raise self.error(made.line, f"more than {self.max_nodes} values")
         if not self.open:
             self.root = made
             return
@@ -161,7 +170,7 @@ def _read_yaml(text: str, tree: _Tree) -> None:
 
 def _take_all(events: Iterable[Any], tree: _Tree, yaml: Any) -> None:
     """All events of the parser; names and numbers, of which there are most, without ceremony."""
-    scalar, ends, number = yaml.ScalarEvent, (yaml.SequenceEndEvent, yaml.MappingEndEvent), _PLAIN.fullmatch
+    scalar, ends, number = yaml.ScalarEvent, (yaml.SequenceEndEvent, yaml.MappingEndEvent), _PLAIN_NUMBER.fullmatch
     keys = tree.keys
     for event in events:
         if event.__class__ is scalar and keys and event.tag is None and event.anchor is None:
@@ -169,7 +178,7 @@ def _take_all(events: Iterable[Any], tree: _Tree, yaml: Any) -> None:
             if keys[-1] is None and type(tree.open[-1].inner) is dict:
                 tree.key(value, event.start_mark.line + 1)
                 continue
-            if not event.style and number(value):
+            if not event.style and not tree.texts and number(value):
                 tree.add(Marked(float(value), event.start_mark.line + 1))
                 continue
         elif event.__class__ in ends:
@@ -193,8 +202,8 @@ def _take(event: Any, tree: _Tree, yaml: Any) -> None:
         tree.end()
     elif isinstance(event, yaml.DocumentStartEvent):
         if tree.root is not None:
-            raise tree.error(line, "a second document begins; a model file holds one machine")
-        tree.marked = event.explicit
+            raise tree.error(line, "a second document begins; a file holds one")
+        tree.marked = event.explicit and not tree.texts
     elif isinstance(event, yaml.DocumentEndEvent) and tree.marked and not event.explicit:
         raise tree.error(line, "begins with '---' but does not end with '...': the file is cut off; if it is complete, "
                                "add a last line '...'")
@@ -211,7 +220,7 @@ def _scalar(event: Any, line: int, tree: _Tree) -> None:
         tree.key(event.value, line)
         return
     value: Any = event.value
-    if event.style is None or event.style == "":  # plain: may be a number or a word with a meaning
+    if not event.style and not tree.texts:  # plain: may be a number or a word with a meaning
         _refuse_doubtful(value, line, tree)
         value = float(value) if _NUMBER.fullmatch(value) else _WORDS.get(value, value)
     tree.add(Marked(value, line))
@@ -318,3 +327,76 @@ class _Scan:
             self.tree.add(Marked(_WORDS[match.group()], line))
         else:
             raise self.error("needs a value")
+
+
+# -- plain data as YAML or JSON text: one part per block, one value per line, numbers to the last bit ---
+_HEAD = "# A machine for Bellcrank: SI units, radians; inertia about the centre of mass.\n"
+_PLAIN_TEXT = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
+#: what readers of YAML take for something else than text
+_QUOTED_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "none"})
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def as_yaml(document: dict[str, Any]) -> str:
+    """YAML text, between ``---`` and ``...``, so that a file that is cut off does not pass for a whole one."""
+    lines = [_HEAD + "---"]
+    for key, value in document.items():
+        if not isinstance(value, dict):
+            lines.append(f"{key}: {_flow(value)}")
+            continue
+        lines.append(f"{key}:")
+        for name, part in value.items():
+            if isinstance(part, dict) and part:
+                lines.append(f"  {_string(name)}:")
+                lines.extend(f"    {label}: {_flow(inner)}" for label, inner in part.items())
+            else:
+                lines.append(f"  {_string(name)}: {_flow(part)}")
+    return "\n".join([*lines, "...", ""])
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_string(k)}: {_flow(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_flow(v) for v in value) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _string(value) if isinstance(value, str) else _number(value)
+
+
+def _number(value: float) -> str:
+    """With a point, or old readers of YAML take 1e-05 for text."""
+    text = repr(value)
+    return text.replace("e", ".0e") if "e" in text and "." not in text else text
+
+
+def _string(text: str) -> str:
+    if _PLAIN_TEXT.fullmatch(text) and text.lower() not in _QUOTED_WORDS:
+        return text
+    return '"' + "".join(_ESCAPES.get(c) or (c if _printable(c) else f"\\U{ord(c):08x}") for c in text) + '"'
+
+
+def _printable(c: str) -> bool:
+    return " " <= c <= "~" or (c.isprintable() and c not in "\ufeff\ufffe\uffff")
+
+
+def as_json(document: dict[str, Any]) -> str:
+    """JSON text."""
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, dict):
+            parts = [f"    {_quoted(name)}: {_block(part)}" for name, part in value.items()]
+            lines.append(f"  {_quoted(key)}: {{\n" + ",\n".join(parts) + "\n  }")
+        else:
+            lines.append(f"  {_quoted(key)}: {_quoted(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _block(part: Any) -> str:
+    if not isinstance(part, dict) or not part:
+        return _quoted(part)
+    return "{\n" + ",\n".join(f"      {_quoted(k)}: {_quoted(v)}" for k, v in part.items()) + "\n    }"
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from xml.sax.saxutils import escape, quoteattr
 
@@ -12,19 +14,298 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.files.atomic import write_text
-from bellcrank.io.common.changing_topology import refuse_changing
-from bellcrank.io.common.deforming_bodies import refuse_deforming
-from bellcrank.io.common.mesh_store import Meshes, MeshStore
-from bellcrank.io.sdf.joint_dynamics import Axes, axis_forces
-from bellcrank.io.sdf.shift import Placed, placed
-from bellcrank.io.sdf.write_visuals import look_text
+from bellcrank.files.model_files import write_text
+from bellcrank.io.common.model_meshes import Meshes, MeshStore
+from bellcrank.io.common.writing import number_list, refuse_changing, refuse_deforming, warn_left_out
+from bellcrank.mechanism.forces import Friction, Limit, LinearSpring
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Connection, Frame, Mechanism
+from bellcrank.mechanism.placed_elements import Coupler, JointForce
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
+from bellcrank.spatial import Vector
 
 __all__ = ["write_sdf"]
+
+
+# -- what acts along the joints of a machine, as far as SDF has words for it ------------------------
+_USUAL = Friction()
+_ONSET = Limit(None, 0.0, 1.0).onset
+
+
+@dataclass(slots=True)
+class AxisForces:
+    """The numbers of one <axis>; None where nothing is written."""
+
+    damping: float | None = None
+    friction: float | None = None
+    rest: float | None = None
+    stiffness: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    stop_stiffness: float | None = None
+    stop_damping: float | None = None
+    leader: tuple[str, int] | None = None
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+Axes = dict[tuple[str, int], AxisForces]
+
+
+def axis_forces(machine: Mechanism, start: dict[str, tuple[float, ...]]) -> Axes:
+    """Forces and couplings by joint and coordinate; coordinates are counted from `start`."""
+    axes: Axes = {}
+    for force in machine.joint_forces:
+        what = f"joint force {force.name!r}"
+        values = [v for v in vars(force.along).values() if v is not None]
+        if any(isinstance(value, Scalar) for value in values):
+            raise ModelError(f"{what}: SDF cannot hold parameters; give it numbers")
+        if not isinstance(machine.joint(force.joint).joint, (Revolute, Prismatic, Screw, Universal)):
+            raise ModelError(f"{what}: SDF has no forces along the coordinates of joint {force.joint!r}")
+        here = axes.setdefault((force.joint, force.coordinate), AxisForces())
+        _add(what, force, here, start[force.joint][force.coordinate])
+    for coupler in machine.couplers:
+        _couple(coupler, axes, start)
+    return axes
+
+
+def _add(what: str, force: JointForce, here: AxisForces, zero: float) -> None:
+    along = force.along
+    if isinstance(along, LinearSpring):
+        here.damping = _sum(here.damping, along.damping)
+        if along.stiffness:
+            if here.stiffness is not None:
+                raise ModelError(f"{what}: SDF has one spring for a coordinate")
+            here.stiffness, here.rest = float(along.stiffness), float(along.rest) - zero
+    elif type(along) is Friction:
+        if along.coulomb and here.friction is not None:
+            raise ModelError(f"{what}: SDF has one dry friction for a coordinate")
+        if along.static is not None or (along.coulomb and along.speed != _USUAL.speed):
+            raise ModelError(f"{what}: SDF cannot hold static friction, nor another speed than {_USUAL.speed:g}")
+        here.damping = _sum(here.damping, along.viscous)
+        if along.coulomb:
+            here.friction = float(along.coulomb)
+    elif type(along) is Limit:
+        if here.stop_stiffness is not None:
+            raise ModelError(f"{what}: SDF has one pair of stops for a coordinate")
+        if along.onset != _ONSET:
+            raise ModelError(f"{what}: SDF cannot hold an onset of damping other than {_ONSET:g}")
+        here.stop_stiffness, here.stop_damping = float(along.stiffness), float(along.damping)
+        here.lower = None if along.lower is None else float(along.lower) - zero
+        here.upper = None if along.upper is None else float(along.upper) - zero
+    else:
+        raise ModelError(f"{what}: SDF cannot hold its law")
+
+
+def _sum(one: float | None, other: Number) -> float | None:
+    return one if not other else float(other) + (one or 0.0)
+
+
+def _couple(coupler: Coupler, axes: Axes, start: dict[str, tuple[float, ...]]) -> None:
+    """Two coupled coordinates: one mimics the other."""
+    if len(coupler.terms) != 2:
+        raise ModelError(f"coupler {coupler.name!r}: SDF couples two coordinates, this one has {len(coupler.terms)}")
+    factors = {(joint, i): part for joint, i, part in coupler.terms if isinstance(part, float)}
+    if len(factors) != 2 or not isinstance(coupler.offset, float):
+        raise ModelError(f"coupler {coupler.name!r}: SDF couples coordinates by plain factors only, not by functions "
+                         "or parameters")
+    rest = coupler.offset - sum(factor * start[joint][i] for (joint, i), factor in factors.items())
+    for follower, leader in ((0, 1), (1, 0)):
+        (joint, i), factor = list(factors.items())[follower]
+        (other, j), lead = list(factors.items())[leader]
+        here = axes.setdefault((joint, i), AxisForces())
+        if here.leader is None:
+            here.leader, here.multiplier, here.offset = (other, j), -lead / factor, rest / factor
+            return
+    raise ModelError(f"coupler {coupler.name!r}: both its coordinates follow others already, which SDF cannot hold")
+
+
+# -- shapes as <visual> and <collision> of SDF ------------------------------------------------------
+def look_text(placed: PlacedShape, store: MeshStore) -> Iterator[str]:
+    """What stands inside the element of a shape, but for its pose; nothing for a plane without end to be seen, which
+    SDF has for collisions only. Cones, and planes that end and collide, become meshes."""
+    shape = placed.shape
+    match shape:
+        case Box():
+            form = f"<box><size>{number_list(*shape.size)}</size></box>"
+        case Sphere():
+            form = f"<sphere><radius>{shape.radius!r}</radius></sphere>"
+        case Ellipsoid():
+            form = f"<ellipsoid><radii>{number_list(*shape.radii)}</radii></ellipsoid>"
+        case Cylinder() | Capsule():
+            tag = type(shape).__name__.lower()
+            form = f"<{tag}><radius>{shape.radius!r}</radius><length>{shape.length!r}</length></{tag}>"
+        case Plane() if (shape.size is None) == (placed.role == "collision"):
+            edges = "" if shape.size is None else f"<size>{number_list(*shape.size)}</size>"
+            form = f"<plane><normal>0 0 1</normal>{edges}</plane>"
+        case Plane(size=None):
+            warn_left_out(placed, "SDF shows no plane without end")
+            return
+        case _:
+            mesh = as_mesh(shape)
+            form = (f"<mesh><uri>{escape(store.name(mesh, placed.name))}</uri><scale>{number_list(*mesh.scale)}</scale>"
+                    "</mesh>")
+    yield f"<geometry>{form}</geometry>"
+    if placed.color is not None and placed.role == "visual":
+        shade = number_list(*placed.color)
+        yield f"<material><ambient>{shade}</ambient><diffuse>{shade}</diffuse></material>"
+
+
+# -- where a machine is drawn when it is written as SDF, and its joints as seen from there ----------
+#: loops that close better than this at zero need not be assembled
+_CLOSED = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlace:
+    """The pose of a link in the frame of a joint, or in the world."""
+
+    joint: str | None
+    pose: Pose
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlace:
+    """The pose of a joint in a link (0 is the world), or in its child."""
+
+    base: int | None
+    pose: Pose
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The position a file draws: coordinates of every joint, and where links and joints are given."""
+
+    start: dict[str, tuple[float, ...]]
+    links: dict[int, LinkPlace]
+    joints: dict[str, JointPlace]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The joint's frame on its parent and on its child, moved so that they coincide in the drawn position."""
+
+    parent: Pose
+    child: Pose
+
+
+def placed(machine: Mechanism, q: npt.ArrayLike | None) -> Placed:
+    """Where to draw the machine: at zero if it closes there, else assembled, or at `q`."""
+    zero = {j.name: tuple(j.joint.neutral().tolist()) for j in machine.joints}
+    made = None if q is not None else _walk(machine, zero)
+    if made is None:
+        start = _assembled(machine, q)
+        made = _walk(machine, start, closed=True)
+        assert made is not None
+    return made
+
+
+def _assembled(machine: Mechanism, q: npt.ArrayLike | None) -> dict[str, tuple[float, ...]]:
+    """Coordinates of all joints, cut ones included, in a position in which the loops close."""
+    from bellcrank.compiled.compile import compile
+    from bellcrank.system.loop_errors import loop_coordinates
+
+    system = compile(machine)
+    place = system.assemble().q if q is None else system.assemble(q=q).q
+    start: dict[str, tuple[float, ...]] = {}
+    at = 0
+    for joint in machine.joints:
+        if joint.name in system.joint_names:
+            start[joint.name] = tuple(place[at:at + joint.joint.nq].tolist())
+            at += joint.joint.nq
+        elif joint.joint.nq:
+            start[joint.name] = tuple(loop_coordinates(system.plans, place, joint.name).tolist())
+        else:
+            start[joint.name] = ()
+    return start
+
+
+def _ends(joint: Connection, start: tuple[float, ...]) -> _Ends:
+    kind = joint.joint
+    if start == tuple(kind.neutral().tolist()):
+        return _Ends(joint.drawn_pose, joint.child_pose)
+    if isinstance(kind, Universal):  # each of the two turns goes to its own side
+        return _Ends(joint.parent_pose @ Pose.about(kind.axis1, start[0]),
+                     joint.child_pose @ Pose.about(kind.axis2, -start[1]))
+    return _Ends(joint.parent_pose @ _motion(joint, start), joint.child_pose)
+
+
+def _motion(joint: Connection, start: tuple[float, ...]) -> Pose:
+    """The pose of the child side in the parent side."""
+    kind = joint.joint
+    turn, shift = np.eye(3), np.zeros(3)
+    for factor in kind.transforms(kind.normalized(list(start)), [float(k) for k in kind.constants()]):
+        shift = shift + turn @ np.array(tuple(factor.translation), dtype=float)
+        columns = [tuple(factor.rotation.apply(Vector(*e))) for e in np.eye(3).tolist()]
+        turn = turn @ np.array(columns, dtype=float).T
+    axes = kind.alignment()
+    return Pose((axes @ shift).tolist(), axes @ turn @ axes.T)
+
+
+def _walk(machine: Mechanism, start: dict[str, tuple[float, ...]], *, closed: bool = False) -> Placed | None:
+    """Places along a spanning tree from the ground; None if a loop does not close."""
+    ends = {j.name: _ends(j, start[j.name]) for j in machine.joints}
+    around: dict[int, list[Connection]] = {}
+    for joint in machine.joints:
+        for body in (joint.parent, joint.child):
+            around.setdefault(body, []).append(joint)
+    world, links, joints = {0: Pose()}, {}, {}
+    queue = deque([0])
+    # joints first, then what hangs on the ground freely: SDF has no joint for that
+    later = [j for j in machine.joints if isinstance(j.joint, Free)]
+    while queue or later:
+        if not queue:
+            joint = later.pop(0)
+            body = joint.child if joint.parent == 0 else joint.parent
+            if body in world:
+                continue  # others hold it, and a free joint holds nothing
+            world[body] = _across(joint, ends[joint.name], body, world[0])
+            links[body] = LinkPlace(None, world[body])
+            queue.append(body)
+        here = queue.popleft()
+        for joint in around.get(here, ()):
+            other = joint.child if joint.parent == here else joint.parent
+            if other in world or isinstance(joint.joint, Free):
+                continue
+            world[other] = _across(joint, ends[joint.name], other, world[here])
+            near, far = ends[joint.name].parent, ends[joint.name].child
+            if other == joint.parent:
+                near, far = far, near
+            joints[joint.name] = JointPlace(here, near)
+            links[other] = LinkPlace(joint.name, _inverse(far))
+            queue.append(other)
+    for part in machine.bodies:
+        if part.index not in world:
+            raise ModelError(f"body {part.name!r} hangs on nothing; join it to the ground")
+    for joint in machine.joints:
+        if joint.name in joints or isinstance(joint.joint, Free):
+            continue
+        end = ends[joint.name]
+        if not closed and _gap(world[joint.parent] @ end.parent, world[joint.child] @ end.child) > _CLOSED:
+            return None
+        joints[joint.name] = JointPlace(joint.child, end.child)
+    return Placed(start, links, joints)
+
+
+def _across(joint: Connection, ends: _Ends, other: int, here: Pose) -> Pose:
+    if other == joint.child:
+        return here @ ends.parent @ _inverse(ends.child)
+    return here @ ends.child @ _inverse(ends.parent)
+
+
+def _inverse(pose: Pose) -> Pose:
+    if pose.rows == IDENTITY_ROWS:
+        return Pose([-float(x) + 0.0 for x in pose.position])
+    return pose.inverse()
+
+
+def _gap(one: Pose, other: Pose) -> float:
+    return max(float(np.abs(np.subtract(one.rows, other.rows)).max()),
+               max(abs(float(a) - float(b)) for a, b in zip(one.position, other.position, strict=True)))
+
 
 _TYPES: dict[type, str] = {Revolute: "revolute", Prismatic: "prismatic", Screw: "screw", Universal: "universal",
                            Spherical: "ball", Weld: "fixed"}
@@ -293,9 +574,7 @@ def _pose_text(pose: Pose) -> str:
 
 
 def _exact(*angles: float) -> npt.NDArray[np.float64]:
-    from bellcrank.io.common.angles import cosine_sine, rotation
+    from bellcrank.io.common.readings import cosine_sine, rotation
 
     turn = rotation([cosine_sine(angle)[0] for angle in angles])
     return np.eye(3) if turn is None else turn
-
-

@@ -11,8 +11,8 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from bellcrank.io.common.kept_ranges import with_ranges
-from bellcrank.io.common.mesh_finder import Folders
+from bellcrank.io.common.model_meshes import Folders
+from bellcrank.io.common.readings import with_ranges
 from bellcrank.io.common.xml import read_xml
 from bellcrank.io.report import ReadReport, warn_of_surprises
 from bellcrank.io.urdf.robot import RobotReader, check_kind

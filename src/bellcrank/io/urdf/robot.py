@@ -3,28 +3,72 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.angles import Turns, unit
-from bellcrank.io.common.masses import MOMENTS, given_inertia
-from bellcrank.io.common.mesh_finder import Folders, MeshFinder
+from bellcrank.io.common.model_meshes import Folders, MeshFinder
 from bellcrank.io.common.names import Names, near, unused
 from bellcrank.io.common.peer_states import PeerStates, mujoco_joint, pinocchio_joint, pinocchio_order
+from bellcrank.io.common.readings import MOMENTS, Turns, given_inertia, unit
 from bellcrank.io.common.shape_records import ShapePlacer
 from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape
-from bellcrank.io.urdf.geometry import read_material, read_shape
-from bellcrank.io.urdf.link_tree import Edge, by_name, edge_of, spanned
 from bellcrank.io.urdf.loop_dialects import HANDLERS
-from bellcrank.io.urdf.tree_joints import JointReader
-from bellcrank.io.urdf.vocabulary import ASIDE, KNOWN, REPEATABLE, ZERO, Sidecar
+from bellcrank.io.urdf.tree_joints import (
+    ASIDE,
+    KNOWN,
+    REPEATABLE,
+    ZERO,
+    Edge,
+    JointReader,
+    Sidecar,
+    by_name,
+    edge_of,
+    spanned,
+)
 from bellcrank.mechanism.inertia import Inertia
-from bellcrank.mechanism.joints import Free, Joint, Weld
+from bellcrank.mechanism.joints import Free, Weld
+from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 __all__ = ["RobotReader", "check_kind"]
+
+
+# -- visual and collision geometry and materials of a URDF file: kept as data, of no weight in the dynamics ---
+_ONE = (1.0, 1.0, 1.0)
+
+
+def read_shape(element: XmlElement, body: str, pose: Callable[[XmlElement | None], Pose]) -> Shape | None:
+    """The shape in a <visual> or <collision>, or None when it is empty. `pose` reads an <origin>."""
+    geometry = element.first("geometry")
+    if geometry is None or not geometry.children:
+        return None
+    form = geometry.children[0]
+    match form.tag:
+        case "mesh":
+            size = form.numbers("scale", 3, _ONE)
+        case "box":
+            size = form.numbers("size", 3)
+        case "sphere":
+            size = form.numbers("radius", 1)
+        case "cylinder" | "capsule":
+            size = form.numbers("radius", 1) + form.numbers("length", 1)
+        case _:
+            raise form.error("is not a shape; use mesh, box, sphere, cylinder or capsule")
+    role: Literal["visual", "collision"] = "visual" if element.tag == "visual" else "collision"
+    filename = form.attribute("filename") if form.tag == "mesh" else None
+    material = element.first("material")
+    return Shape(body, role, form.tag, size, filename, pose(element.first("origin")),
+                 None if material is None else read_material(material), element.line)
+
+
+def read_material(element: XmlElement) -> Material:
+    """A material; one that only refers to another by its name has neither colour nor texture."""
+    colour, texture = element.first("color"), element.first("texture")
+    return Material(element.attributes.get("name", ""), None if colour is None else colour.numbers("rgba", 4),
+                    None if texture is None else texture.attributes.get("filename"))
 
 
 class RobotReader:

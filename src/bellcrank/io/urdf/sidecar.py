@@ -1,7 +1,7 @@
 """YAML files beside a URDF file that list its loop closures: Gepetto's robot.yaml, scikit-robot's loop_closures.yaml.
 
-They come from the web like the URDF files do. Nothing in them is turned into Python objects: the text is composed
-into nodes (no aliases, no tags, bounded in size and depth), and the few entries needed are read from those.
+They come from the web like the URDF files do. Nothing in them is turned into Python objects: all values are texts (no
+aliases, no tags, bounded in size and depth, see `source_lines`), and the few entries needed are read from those.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.common.angles import unit
 from bellcrank.io.common.names import near
-from bellcrank.io.common.xml import clipped
+from bellcrank.io.common.readings import unit
+from bellcrank.io.common.xml import clipped, plain_number
+from bellcrank.io.native.source_lines import Marked, read_marked
 from bellcrank.io.report import Note
-from bellcrank.io.urdf.yaml_nodes import YamlNode, read_yaml
-from bellcrank.mechanism.joints import Joint, Revolute, Spherical, Universal, Weld
+from bellcrank.mechanism.joints import Revolute, Spherical, Universal, Weld
+from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
@@ -26,6 +27,70 @@ if TYPE_CHECKING:
 
 __all__ = ["Closures", "YamlSidecar", "find_sidecar"]
 
+
+#: bounds of such a file
+MAX_BYTES = 2**20
+MAX_NODES = 10_000
+
+
+class YamlNode:
+    """A piece of a YAML file and the line it starts on: text, list or mapping."""
+
+    __slots__ = ("line", "mark", "source")
+
+    def __init__(self, mark: Marked, source: str) -> None:
+        self.mark = mark
+        self.line = mark.line
+        self.source = source
+
+    def error(self, message: str) -> FileError:
+        """The exception for something wrong here."""
+        return FileError(f"{self.source}:{self.line}: {message}")
+
+    def entries(self) -> dict[str, YamlNode]:
+        """The entries of a mapping."""
+        if not isinstance(self.mark.inner, dict):
+            raise self.error("a mapping (key: value) is expected here")
+        return {key: YamlNode(inner, self.source) for key, inner in self.mark.inner.items()}
+
+    def entry(self, key: str) -> YamlNode:
+        """An entry that has to be there."""
+        entries = self.entries()
+        if key not in entries:
+            raise self.error(f"needs the entry {key!r}")
+        return entries[key]
+
+    def items(self, count: int | None = None) -> list[YamlNode]:
+        """The items of a list, `count` of them if given."""
+        if not isinstance(self.mark.inner, list):
+            raise self.error("a list is expected here")
+        if count is not None and len(self.mark.inner) != count:
+            raise self.error(f"needs {count} entries, got {len(self.mark.inner)}")
+        return [YamlNode(inner, self.source) for inner in self.mark.inner]
+
+    def text(self) -> str:
+        """Text that is not blank."""
+        if not isinstance(self.mark.value, str) or not self.mark.value.strip():
+            raise self.error("a name is expected here")
+        return self.mark.value
+
+    def numbers(self, count: int) -> tuple[float, ...]:
+        """A list of `count` finite numbers."""
+        found = []
+        for item in self.items(count):
+            value = plain_number(item.text().strip())
+            if not math.isfinite(value):
+                raise item.error(f"{clipped(item.text())!r} is not a finite number")
+            found.append(value)
+        return tuple(found)
+
+
+def read_yaml(path: str | os.PathLike[str]) -> YamlNode:
+    """The outermost node of a YAML file."""
+    return YamlNode(read_marked(path, max_bytes=MAX_BYTES, max_nodes=MAX_NODES, texts=True), os.fsdecode(path))
+
+
+# -- YAML files beside a URDF file that list its loop closures --------------------------------------
 Closures = str | os.PathLike[str] | bool | None
 NAME = "loop_closures.yaml"
 _RETYPED: dict[str, tuple[Joint, ...]] = {

@@ -3,35 +3,133 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.angles import unit
 from bellcrank.io.common.names import near
+from bellcrank.io.common.readings import MOMENTS, unit
 from bellcrank.io.common.xml import XmlElement, blame, clipped
 from bellcrank.io.report import Dynamics, Limits, Mimic
-from bellcrank.io.urdf.link_tree import Edge
-from bellcrank.io.urdf.vocabulary import ASIDE, ONE_AXIS
-from bellcrank.mechanism.joints import (
-    Cylindrical,
-    Free,
-    Joint,
-    Planar,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-    Universal,
-    Weld,
-)
+from bellcrank.mechanism.joints import Cylindrical, Free, Planar, Prismatic, Revolute, Screw, Spherical, Universal, Weld
+from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
     from bellcrank.io.urdf.robot import RobotReader
 
-__all__ = ["DEFAULT_AXIS", "JointReader", "axis_of", "joint_of", "made_unit"]
+__all__ = ["ASIDE", "DEFAULT_AXIS", "KNOWN", "REPEATABLE", "ZERO", "Edge", "JointReader", "Sidecar", "axis_of",
+           "by_name", "edge_of", "joint_of", "made_unit", "spanned"]
+
+
+# -- the tree of links in a URDF file: who is joined to whom, and in which order --------------------
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A <joint> with the links it connects."""
+
+    name: str
+    element: XmlElement
+    parent: str
+    child: str
+
+
+def by_name(root: XmlElement, tag: str) -> dict[str, XmlElement]:
+    """The elements with a tag, by name; names are unique."""
+    found: dict[str, XmlElement] = {}
+    for element in root.all(tag):
+        first = found.setdefault(element.attribute("name"), element)
+        if first is not element:
+            raise element.error(f"the name is taken by the <{tag}> on line {first.line}; names must be unique")
+    return found
+
+
+def edge_of(name: str, element: XmlElement, links: Mapping[str, XmlElement]) -> Edge:
+    """A <joint> whose links are known to exist."""
+    ends = []
+    for tag in ("parent", "child"):
+        end = element.only(tag)
+        link = end.attribute("link")
+        if link not in links:
+            raise end.error(f"there is no link {clipped(link)!r}{near(link, links)}")
+        ends.append(link)
+    if ends[0] == ends[1]:
+        raise element.error(f"connects the link {clipped(ends[0])!r} with itself")
+    return Edge(name, element, ends[0], ends[1])
+
+
+def spanned(links: Mapping[str, XmlElement], edges: Sequence[Edge]) -> tuple[str, list[Edge]]:
+    """The root link, and the joints depth first from it with siblings in file order."""
+    above: dict[str, Edge] = {}
+    below: dict[str, list[Edge]] = {}
+    for edge in edges:
+        other = above.setdefault(edge.child, edge)
+        if other is not edge:
+            raise edge.element.error(f"the link {clipped(edge.child)!r} is already the child of joint "
+                                     f"{clipped(other.name)!r} (line {other.element.line}); write a joint that closes "
+                                     "a loop as <loop_joint>, see docs/howto/urdf.md")
+        below.setdefault(edge.parent, []).append(edge)
+    roots = [name for name in links if name not in above]
+    if len(roots) > 1:
+        raise links[roots[1]].error(f"{len(roots)} links have no parent joint ({_listed(roots)}); a URDF file has one "
+                                    "root link")
+    order: list[Edge] = []
+    stack = list(reversed(below.get(roots[0], []))) if roots else []
+    while stack:
+        edge = stack.pop()
+        order.append(edge)
+        stack.extend(reversed(below.get(edge.child, [])))
+    if len(order) != len(edges):
+        reached = {edge.child for edge in order}
+        lost = [edge for edge in edges if edge.child not in reached]
+        raise lost[0].element.error(f"the joints {_listed([e.name for e in lost])} run in a circle and hang on no root "
+                                    "link; write a joint that closes a loop as <loop_joint>, see docs/howto/urdf.md")
+    return roots[0], order
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(clipped(name)) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+# -- what the parts of the URDF reader share: names of elements, and what a side file can do --------
+ZERO = (0.0, 0.0, 0.0)
+ONE_AXIS = ("revolute", "continuous", "prismatic", "screw")
+
+_JOINT = (("name", "type"), ("origin", "parent", "child", "axis", "calibration", "dynamics", "limit", "mimic",
+                             "safety_controller", "drake:mimic", "drake:screw_thread_pitch"))
+#: what URDF defines: attributes and children of each element that matters to the motion
+KNOWN: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "link": (("name",), ("inertial", "visual", "collision")),
+    "inertial": ((), ("origin", "mass", "inertia")),
+    "joint": _JOINT,
+    "drake:joint": _JOINT,
+    "origin": (("xyz", "rpy", "quat_xyzw"), ()),
+    "mass": (("value",), ()),
+    "inertia": (MOMENTS, ()),
+    "parent": (("link",), ()),
+    "child": (("link",), ()),
+    "axis": (("xyz",), ()),
+    "dynamics": (("damping", "friction"), ()),
+    "limit": (("lower", "upper", "effort", "velocity"), ()),
+    "mimic": (("joint", "multiplier", "offset"), ()),
+}
+REPEATABLE = ("visual", "collision")
+ASIDE = {"gazebo": "settings of a simulator", "transmission": "wiring of actuators",
+         "ros2_control": "wiring of actuators", "sensor": "a sensor", "calibration": "reference positions of sensors",
+         "safety_controller": "settings of a controller"}
+
+
+class Sidecar(Protocol):
+    """A file beside the URDF file that says what URDF cannot."""
+
+    def joint_types(self, reader: RobotReader) -> Mapping[str, Joint]:
+        """Joints of the tree that have another type than the URDF file says."""
+
+    def close(self, reader: RobotReader, machine: Mechanism) -> None:
+        """Add the joints that close loops."""
+
 
 DEFAULT_AXIS = (1.0, 0.0, 0.0)
 _PLAIN = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")

@@ -9,40 +9,302 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.files.atomic import write_text
-from bellcrank.io.common.changing_topology import refuse_changing
-from bellcrank.io.common.deforming_bodies import refuse_deforming
-from bellcrank.io.common.mesh_store import Meshes, MeshStore
+from bellcrank.files.model_files import write_text
+from bellcrank.io.common.model_meshes import Meshes, MeshStore
 from bellcrank.io.common.names import unused
-from bellcrank.io.urdf.write_dynamics import dynamics_of, mimics_of, refuse_rest
-from bellcrank.io.urdf.write_loops import Dialect, Ends, closing_text, origin
-from bellcrank.io.urdf.write_shapes import shape_text
-from bellcrank.mechanism.geometry.placed_shape import PlacedShape
+from bellcrank.io.common.writing import number_list, refuse_changing, refuse_deforming, warn_left_out
+from bellcrank.mechanism.forces import Friction, LinearSpring
+from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Plane, Sphere
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import (
+    AxisJoint,
     Cylindrical,
     Free,
-    Joint,
     Planar,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Universal,
     Weld,
 )
+from bellcrank.mechanism.joints.joint import Joint
 from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Scalar
 
-__all__ = ["write_urdf"]
+__all__ = ["origin", "write_urdf"]
+
+
+# -- joints that close loops, written in the dialects that `read_urdf` knows ------------------------
+Dialect = Literal["loop_joint", "constraint", "gazebo", "drake"]
+_WORDS: dict[type[Joint], str] = {Revolute: "revolute", Prismatic: "prismatic", Spherical: "spherical", Weld: "fixed",
+                                  Cylindrical: "cylindrical", Planar: "planar", Screw: "screw", Universal: "universal"}
+#: how far apart the two sides may be at zero for Gazebo's spelling [m, and as a sine]
+_CLOSED = 1e-13
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A joint that closes a loop: its sides in the link frames, and the link frames while all joints are at zero."""
+
+    name: str
+    joint: Joint
+    parent: str
+    child: str
+    parent_pose: Pose
+    child_pose: Pose
+    parent_place: Pose
+    child_place: Pose
+
+    def refuse(self, dialect: str) -> ModelError:
+        return ModelError(f"joint {self.name!r} closes a loop; loops={dialect!r} cannot hold a "
+                          f"{type(self.joint).__name__} there")
+
+
+def closing_text(dialect: Dialect, ends: Ends) -> Iterator[str]:
+    """The lines for one joint."""
+    if type(ends.joint) not in _WORDS:
+        raise ends.refuse(dialect)
+    writers: dict[str, Callable[[Ends], Iterator[str]]] = {"loop_joint": _loop_joint, "constraint": _constraint,
+                                                           "gazebo": _gazebo, "drake": _drake}
+    return writers[dialect](ends)
+
+
+def origin(pose: Pose, what: str) -> str:
+    """The attributes xyz and rpy of a pose."""
+    return f"xyz=\"{_vector(_numbers(pose, what))}\" rpy=\"{_vector(angles(pose))}\""
+
+
+def angles(pose: Pose) -> tuple[float, float, float]:
+    """Fixed-axis angles of a rotation, accurate near pitch = +-pi/2, too."""
+    r = pose.rotation
+    yaw = math.atan2(r[1, 0], r[0, 0])
+    c, s = math.cos(yaw), math.sin(yaw)
+    # what is left after turning the yaw back is a turn about y times one about x, whatever the yaw was
+    rest = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ r
+    return (math.atan2(-rest[1, 2], rest[1, 1]) + 0.0, math.atan2(-rest[2, 0], rest[0, 0]) + 0.0, yaw + 0.0)
+
+
+def _numbers(pose: Pose, what: str) -> tuple[float, ...]:
+    if any(isinstance(x, Scalar) for x in pose.position):
+        raise ModelError(f"{what}: its place has parameters; URDF holds numbers only")
+    return tuple(float(x) for x in pose.position)
+
+
+def _vector(numbers: Sequence[float]) -> str:
+    return " ".join(repr(float(x) + 0.0) for x in numbers)
+
+
+def _axis(joint: Joint) -> tuple[float, ...] | None:
+    if isinstance(joint, AxisJoint):
+        return joint.axis
+    return joint.normal if isinstance(joint, Planar) else None
+
+
+def _pitch(ends: Ends) -> float | None:
+    """The advance of a screw per turn."""
+    if not isinstance(ends.joint, Screw):
+        return None
+    if isinstance(ends.joint.pitch, Scalar):
+        raise ModelError(f"joint {ends.name!r}: its pitch is a parameter; URDF holds numbers only")
+    return float(ends.joint.pitch) * 2.0 * math.pi
+
+
+def _loop_joint(ends: Ends) -> Iterator[str]:
+    if isinstance(ends.joint, Universal):
+        raise ends.refuse("loop_joint")
+    what = f"joint {ends.name!r}"
+    yield f"  <loop_joint name={quoteattr(ends.name)} type=\"{_WORDS[type(ends.joint)]}\">"
+    yield f"    <link1 link={quoteattr(ends.parent)} {origin(ends.parent_pose, what)}/>"
+    yield f"    <link2 link={quoteattr(ends.child)} {origin(ends.child_pose, what)}/>"
+    axis, pitch = _axis(ends.joint), _pitch(ends)
+    if axis is not None:
+        yield f"    <axis xyz=\"{_vector(axis)}\"/>"
+    if pitch is not None:
+        yield f"    <thread_pitch value=\"{pitch!r}\"/>"
+    yield "  </loop_joint>"
+
+
+def _constraint(ends: Ends) -> Iterator[str]:
+    what = f"joint {ends.name!r}"
+    first = second = _axis(ends.joint)
+    if isinstance(ends.joint, Universal):
+        first, second = ends.joint.axis1, ends.joint.axis2
+        if abs(float(np.dot(first, second))) > 1e-15:
+            raise ends.refuse("constraint")
+    pitch = _pitch(ends)
+    yield f"  <constraint name={quoteattr(ends.name)} type=\"{_WORDS[type(ends.joint)]}\">"
+    yield f"    <parent link={quoteattr(ends.parent)}/>"
+    yield f"    <parent_origin {origin(ends.parent_pose, what)}/>"
+    if first is not None:
+        yield f"    <parent_axis xyz=\"{_vector(first)}\"/>"
+    yield f"    <child link={quoteattr(ends.child)}/>"
+    yield f"    <child_origin {origin(ends.child_pose, what)}/>"
+    if second is not None:
+        yield f"    <child_axis xyz=\"{_vector(second)}\"/>"
+    if pitch is not None:
+        yield f"    <thread_pitch value=\"{pitch!r}\"/>"
+    yield "  </constraint>"
+
+
+def _gazebo(ends: Ends) -> Iterator[str]:
+    joint = ends.joint
+    if isinstance(joint, Cylindrical | Planar):
+        raise ends.refuse("gazebo")
+    what = f"joint {ends.name!r}"
+    _check_closed(ends, what)
+    word = "ball" if isinstance(joint, Spherical) else _WORDS[type(joint)]
+    pose = f"{_vector(_numbers(ends.child_pose, what))} {_vector(angles(ends.child_pose))}"
+    yield "  <gazebo>"
+    yield f"    <joint name={quoteattr(ends.name)} type=\"{word}\">"
+    yield f"      <parent>{escape(ends.parent)}</parent>"
+    yield f"      <child>{escape(ends.child)}</child>"
+    yield f"      <pose>{pose}</pose>"
+    axes = (joint.axis1, joint.axis2) if isinstance(joint, Universal) else (_axis(joint),)
+    for tag, axis in zip(("axis", "axis2"), axes, strict=False):
+        if axis is not None:
+            yield f"      <{tag}><xyz>{_vector(axis)}</xyz></{tag}>"
+    pitch = _pitch(ends)
+    if pitch is not None:
+        yield f"      <screw_thread_pitch>{pitch!r}</screw_thread_pitch>"
+    yield "    </joint>"
+    yield "  </gazebo>"
+
+
+def _check_closed(ends: Ends, what: str) -> None:
+    """Gazebo's joints are given in the child only: the parent's side is where the child's is at zero."""
+    if ends.parent != ends.parent.strip() or ends.child != ends.child.strip():
+        raise ModelError(f"{what}: loops=\"gazebo\" cannot hold link names that begin or end with a blank")
+    _numbers(ends.parent_pose, what), _numbers(ends.child_pose, what)
+    one, two = ends.parent_place @ ends.parent_pose, ends.child_place @ ends.child_pose
+    gap = np.array(two.position, dtype=float) - np.array(one.position, dtype=float)
+    size = max(1.0, float(np.abs(np.array(one.position, dtype=float)).max()))
+    turn = np.abs(one.rotation - two.rotation).max()
+    if isinstance(ends.joint, Spherical):
+        turn = 0.0
+    elif isinstance(ends.joint, Revolute):  # where the angle is zero does not matter
+        axis = np.array(ends.joint.axis)
+        turn = np.abs(one.rotation @ axis - two.rotation @ axis).max()
+    if np.abs(gap).max() > _CLOSED * size or turn > _CLOSED:
+        raise ModelError(f"{what}: loops=\"gazebo\" holds loops that are closed while all joints are at zero; this one "
+                         f"is {np.abs(gap).max():.3g} m and {turn:.3g} (sine) open; use loops=\"loop_joint\"")
+
+
+def _drake(ends: Ends) -> Iterator[str]:
+    if not isinstance(ends.joint, Spherical):
+        raise ends.refuse("drake")
+    what = f"joint {ends.name!r}"
+    points = [_vector(_numbers(pose, what)) for pose in (ends.parent_pose, ends.child_pose)]
+    yield f"  <drake:ball_constraint name={quoteattr(ends.name)}>"
+    yield f"    <drake:ball_constraint_body_A name={quoteattr(ends.parent)}/>"
+    yield f"    <drake:ball_constraint_body_B name={quoteattr(ends.child)}/>"
+    yield f"    <drake:ball_constraint_p_AP value=\"{points[0]}\"/>"
+    yield f"    <drake:ball_constraint_p_BQ value=\"{points[1]}\"/>"
+    yield "  </drake:ball_constraint>"
+
+
+# -- what a mechanism has beside bodies and joints, as URDF: friction and couplers; the rest is refused by name ---
+_EARTH = (0.0, 0.0, -9.81)
+_REFUSED = (("wrenches", "wrench"), ("springs", "spring"), ("bushings", "bushing"), ("drags", "drag"),
+            ("contacts", "contact"), ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
+            ("joint_sums", "joint force"))
+
+
+def refuse_rest(mechanism: Mechanism, drop_gravity: bool) -> None:
+    """Refuse what the format has no place for."""
+    for collection, what in _REFUSED:
+        for part in getattr(mechanism, collection):
+            raise ModelError(f"{what} {getattr(part, 'name', part)!r}: URDF cannot hold it")
+    for record in mechanism.joints:
+        if record.prescribed is not None:
+            raise ModelError(f"joint {record.name!r} follows a law of time, which URDF cannot hold")
+    if any(isinstance(x, Scalar) for x in mechanism.gravity) or (mechanism.gravity != _EARTH and not drop_gravity):
+        raise ModelError(f"mechanism {mechanism.name!r}: URDF holds no gravity and is read with {_EARTH}; "
+                         "drop_gravity=True leaves it out")
+
+
+def dynamics_of(mechanism: Mechanism) -> dict[str, tuple[float, float]]:
+    """Damping and dry friction of joints."""
+    found: dict[str, tuple[float, float]] = {}
+    for force in mechanism.joint_forces:
+        along, what = force.along, f"joint force {force.name!r}"
+        if isinstance(along, Friction) and along.static is None and along.speed == Friction().speed:
+            damping, friction = along.viscous, along.coulomb
+        elif isinstance(along, LinearSpring) and isinstance(along.stiffness, float) and along.stiffness == 0.0:
+            damping, friction = along.damping, 0.0
+        else:
+            raise ModelError(f"{what}: URDF holds damping and plain friction (speed=0.001) only")
+        if isinstance(damping, Scalar) or isinstance(friction, Scalar):
+            raise ModelError(f"{what} has parameters; URDF holds numbers only")
+        if mechanism.joint(force.joint).joint.nu != 1:
+            raise ModelError(f"{what}: joint {force.joint!r} has several coordinates; URDF holds friction of one")
+        before = found.get(force.joint, (0.0, 0.0))
+        found[force.joint] = before[0] + damping, before[1] + friction
+    return found
+
+
+def mimics_of(mechanism: Mechanism, usable: set[str]) -> dict[str, tuple[str, float, float]]:
+    """Couplers as joints that follow others: leader, multiplier and offset."""
+    found: dict[str, tuple[str, float, float]] = {}
+
+    def leads_to(joint: str, target: str) -> bool:
+        while joint in found:
+            joint = found[joint][0]
+        return joint == target
+
+    for coupler in mechanism.couplers:
+        what = f"coupler {coupler.name!r}"
+        if len(coupler.terms) != 2 or not all(joint in usable for joint, _, _ in coupler.terms):
+            raise ModelError(f"{what}: URDF couples two revolute or prismatic joints of the tree only")
+        (one, _, a), (two, _, b) = coupler.terms
+        if not isinstance(a, float) or not isinstance(b, float) or not isinstance(coupler.offset, float):
+            raise ModelError(f"{what}: URDF couples joints by plain factors only, not by functions or parameters")
+        for follower, leader, own, other in ((one, two, a, b), (two, one, b, a)):
+            if follower not in found and not leads_to(leader, follower):
+                found[follower] = leader, -other / own, coupler.offset / own + 0.0
+                break
+        else:
+            raise ModelError(f"{what}: both joints follow others already; in URDF a joint follows one")
+    return found
+
+
+# -- shapes as <visual> and <collision> of URDF -----------------------------------------------------
+def shape_text(placed: PlacedShape, frame: Pose, store: MeshStore, checked: Callable[[str, str], str]) -> Iterator[str]:
+    """The lines of a shape whose body's frame lies at `frame` in the link; `checked` names it as XML can.
+
+    Cones, ellipsoids and planes become meshes. A plane without end is left out with a warning.
+    """
+    shape = placed.shape
+    match shape:
+        case Box():
+            form = f"<box size=\"{number_list(*shape.size)}\"/>"
+        case Sphere():
+            form = f"<sphere radius=\"{shape.radius!r}\"/>"
+        case Cylinder() | Capsule():
+            form = f"<{type(shape).__name__.lower()} radius=\"{shape.radius!r}\" length=\"{shape.length!r}\"/>"
+        case Plane(size=None):
+            warn_left_out(placed, "URDF has no plane without end")
+            return
+        case _:
+            mesh = as_mesh(shape)
+            form = f"<mesh filename={quoteattr(store.name(mesh, placed.name))} scale=\"{number_list(*mesh.scale)}\"/>"
+    yield f"    <{placed.role} name={quoteattr(checked('shape', placed.name))}>"
+    yield f"      <origin {origin(frame @ placed.pose, f'shape {placed.name!r}')}/>"
+    yield f"      <geometry>{form}</geometry>"
+    if placed.color is not None and placed.role == "visual":
+        yield f"      <material name={quoteattr(placed.name)}><color rgba=\"{number_list(*placed.color)}\"/></material>"
+    yield f"    </{placed.role}>"
+
 
 _HELD = (Revolute, Prismatic, Weld, Planar, Free)
 _SPLIT = (Universal, Cylindrical, Spherical)

@@ -1,6 +1,6 @@
 """Where the outlines of two flat faces cross: a plank across a beam, whatever polygons their faces are.
 
-The direction in which two convex bodies touch is known (`edge_portal`). The face of each that looks most along it is
+The direction in which two convex bodies touch is known (`hull_contacts`). The face of each that looks most along it is
 the one that touches; seen along it both are convex polygons, and the corners of what they share are corners of one
 inside the other (places of their own) or crossings of their edges. Of these there may be as many as both have edges:
 the outermost along four directions across are enough to hold a body. Each is then the exact place where two edges in
@@ -19,16 +19,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bellcrank.mechanism.contact.flat_faces import (
+from bellcrank.mechanism.contact.touch import (
     PARALLEL_EDGES,
     SOFT,
     FaceEdge,
+    Points,
+    ShapeFrame,
+    Touch,
+    choose,
+    clamp,
     counted,
     crossing,
+    direction,
     magnitude,
+    most_along,
     part_inside,
 )
-from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch, choose, clamp, direction, most_along
 from bellcrank.mechanism.geometry.solids import Box
 from bellcrank.scalar.functions import maximum, minimum, select_less
 from bellcrank.scalar.graph import Number

@@ -10,19 +10,14 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.contact.box_contacts import box_box
-from bellcrank.mechanism.contact.capsule_contacts import capsule_box, capsule_capsule, capsule_cylinder
-from bellcrank.mechanism.contact.cylinder_contacts import cylinder_box, cylinder_cylinder
-from bellcrank.mechanism.contact.field_contacts import (
+from bellcrank.mechanism.contact.cylinder_contacts import box_box, cylinder_box, cylinder_cylinder
+from bellcrank.mechanism.contact.ground_contacts import (
     field_box,
     field_capsule,
     field_cone,
     field_cylinder,
     field_points,
     field_sphere,
-)
-from bellcrank.mechanism.contact.hull_contacts import box_hull, capsule_hull, cylinder_hull, hull_hull, sphere_hull
-from bellcrank.mechanism.contact.plane_contacts import (
     plane_box,
     plane_capsule,
     plane_cone,
@@ -31,10 +26,18 @@ from bellcrank.mechanism.contact.plane_contacts import (
     plane_points,
     plane_sphere,
 )
-from bellcrank.mechanism.contact.sphere_contacts import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
+from bellcrank.mechanism.contact.hull_contacts import box_hull, capsule_hull, cylinder_hull, hull_hull, sphere_hull
+from bellcrank.mechanism.contact.round_contacts import (
+    capsule_box,
+    capsule_capsule,
+    capsule_cylinder,
+    sphere_box,
+    sphere_capsule,
+    sphere_cylinder,
+    sphere_sphere,
+)
 from bellcrank.mechanism.contact.touch import Points, ShapeFrame, Touch
-from bellcrank.mechanism.geometry.height_field import HeightField
-from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, Plane, Sphere
+from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
 from bellcrank.mechanism.pose import Pose
 from bellcrank.spatial import Vector

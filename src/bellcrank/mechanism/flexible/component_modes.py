@@ -17,9 +17,18 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
+from bellcrank.scalar.graph import Scalar
 
-__all__ = ["check_symmetric", "craig_bampton", "normal_modes", "rigid_motions", "tie_faces"]
+__all__ = ["check_symmetric", "craig_bampton", "normal_modes", "refuse_parameter", "rigid_motions", "tie_faces"]
+
+
+# -- flexible bodies are made of plain numbers: their modes are computed once, when they are made ---
+def refuse_parameter(what: str, *values: object) -> None:
+    """Say what to do in place of a parameter of the mechanism."""
+    if any(isinstance(value, Scalar) for value in values):
+        raise ModelError(f"{what} is a parameter of a mechanism, but modes are computed once, when a flexible body is "
+                         "made: give a number, and make the body anew for another one")
+
 
 Ints = npt.NDArray[np.int64]
 #: up to so many degrees of freedom all eigenvalues are computed at once
@@ -133,7 +142,7 @@ def largest_positive(shapes: Floats) -> Floats:
 
 def rigid_motions(nodes: Floats, d: int) -> Floats:
     """Displacements of all nodes in unit rigid motions (three shifts, three turns about the origin): (d n, 6)."""
-    from bellcrank.mechanism.flexible.shape_integrals import crossing
+    from bellcrank.mechanism.flexible.modal_kinetics import crossing
 
     out = np.zeros((len(nodes), d, 6))
     out[:, :3, :3] = np.eye(3)

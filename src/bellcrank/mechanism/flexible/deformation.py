@@ -7,29 +7,103 @@ Body "rod" with a node "tip" becomes, in the graph of bodies and joints,
 `rod.frame` has the inertia and never moves relative to `rod`: its joint has the modal coordinates, which move nothing
 but nodes. A node has no coordinates of its own: its pose is a function of those of the frame it is carried by. Nodes
 that no mode moves are welded to `rod` itself (`HeldNode`).
+
+Rotations by small vectors, over any scalar: smooth at zero, where sines divided by angles are not.
+
+A rotation vector theta, s = theta . theta, turns by R = 1 + A theta~ + B theta~^2; its rate gives the angular velocity
+w = theta' + B theta x theta' + C theta x (theta x theta') in the axes before the turn, and with -B in those after it.
+A, B and C are sin(x)/x, (1 - cos x)/x^2 and (x - sin x)/x^3 of x = sqrt(s): power series of s that are exact to
+rounding up to half a turn, far beyond what linear elasticity can describe.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side
 from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
-from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia
-from bellcrank.mechanism.flexible.rotation_vector import rotation, turning, turning_drift
-from bellcrank.mechanism.flexible.stiffening import StiffenedInertia
-from bellcrank.mechanism.forces.spring import LinearSpring
+from bellcrank.mechanism.flexible.modal_kinetics import ModalInertia, StiffenedInertia
+from bellcrank.mechanism.forces.coordinate_forces import LinearSpring
+from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints.joint import Array, Joint
-from bellcrank.scalar.graph import Number
-from bellcrank.spatial import Motion, Transform, Vector
+from bellcrank.mechanism.parts import Body, Connection
+from bellcrank.mechanism.pose import Pose
+from bellcrank.scalar.functions import cos, sin
+from bellcrank.scalar.graph import Number, is_zero
+from bellcrank.spatial import AboutX, AboutZ, General, Identity, Matrix3, Motion, Rotation, Transform, Vector
 
-__all__ = ["HeldNode", "Modal", "NodeMotion"]
+__all__ = ["HeldNode", "Modal", "NodeMotion", "add_deformation", "order_modes"]
 
 
+# -- rotations by small vectors, over any scalar ----------------------------------------------------
+_TERMS = 14
+
+
+def _series(first: int) -> tuple[float, ...]:
+    """Coefficients (-1)^n / (2 n + first)!."""
+    return tuple((-1.0) ** n / math.factorial(2 * n + first) for n in range(_TERMS))
+
+
+_A, _B, _C = _series(1), _series(2), _series(3)
+
+
+def _slope(series: Sequence[float]) -> tuple[float, ...]:
+    return tuple(n * c for n, c in enumerate(series))[1:]
+
+
+def _sum(series: Sequence[float], s: Number) -> Number:
+    total: Number = series[-1]
+    for c in reversed(series[:-1]):
+        total = total * s + c
+    return total
+
+
+def rotation(theta: Vector) -> Rotation:
+    """The rotation by a vector; about one axis it is that of an angle."""
+    still = [is_zero(x) for x in theta]
+    if all(still):
+        return Identity()
+    if still[1] and still[2]:
+        return AboutX(cos(theta.x), sin(theta.x))
+    if still[0] and still[1]:
+        return AboutZ(cos(theta.z), sin(theta.z))
+    s = theta.dot(theta)
+    a, b = _sum(_A, s), _sum(_B, s)
+    x, y, z = theta
+    xy, xz, yz = b * x * y, b * x * z, b * y * z
+    return General(Matrix3(Vector(1.0 - b * (y * y + z * z), xy - a * z, xz + a * y),
+                           Vector(xy + a * z, 1.0 - b * (x * x + z * z), yz - a * x),
+                           Vector(xz - a * y, yz + a * x, 1.0 - b * (x * x + y * y))))
+
+
+def turning(theta: Vector, rate: Vector) -> Vector:
+    """The angular velocity of a rotation vector's rate, in the axes after the turn."""
+    s = theta.dot(theta)
+    across = theta.cross(rate)
+    found: Vector = rate - across * _sum(_B, s) + theta.cross(across) * _sum(_C, s)
+    return found
+
+
+def turning_drift(theta: Vector, rate: Vector) -> Vector:
+    """The angular acceleration at a constant rate of the vector, as seen from before the turn, in the axes after it."""
+    s, half = theta.dot(theta), theta.dot(rate)
+    change = half + half  # ds/dt
+    across = theta.cross(rate)
+    twice = theta.cross(across)
+    before = across * (_sum(_slope(_B), s) * change) + twice * (_sum(_slope(_C), s) * change) \
+        + rate.cross(across) * _sum(_C, s)
+    after: Vector = rotation(theta).inverse(before)
+    return after
+
+
+# -- deformation as joints --------------------------------------------------------------------------
 class _Deformation(Joint):
     """What both have in common: they close no loops and have no other side."""
 
@@ -202,3 +276,64 @@ def _cleaned(matrix: Array) -> list[list[float]]:
     size = np.sqrt(np.abs(np.outer(np.diag(matrix), np.diag(matrix))))
     found: list[list[float]] = (np.where(np.abs(matrix) < 1e-14 * size, 0.0, matrix) + 0.0).tolist()
     return found
+
+
+# -- A flexible body in the graph of bodies and joints: see `deformation` ---------------------------
+#: the body that has a flexible body's inertia: its name, after that of the body and a dot
+FRAME = "frame"
+
+
+class PartList(Protocol):
+    """What parts are added to."""
+
+    def add_body(self, name: str, inertia: Inertia | FlexibleBody | None = None, *, present: bool = True) -> Any:
+        """Add a body."""
+
+    def add_joint(self, name: str, joint: Any, parent: Any, child: Any, parent_pose: Any = ...) -> Any:
+        """Connect two bodies."""
+
+
+def undeformed(flexible: FlexibleBody) -> Inertia:
+    """The inertia of the body as it was made."""
+    found = flexible.integrals
+    com = found.moment / found.mass
+    about = found.second - found.mass * (float(com @ com) * np.eye(3) - np.outer(com, com))
+    return Inertia(found.mass, com.tolist(), about, checked=False)
+
+
+def add_deformation(graph: PartList, name: str, flexible: FlexibleBody) -> None:
+    """Add what deforms to a body that is there: its frame with the modal coordinates, and its nodes."""
+    for node in flexible.names:
+        if node == FRAME or re.fullmatch(r"mode\d+", node):
+            raise ModelError(f"body {name!r}: a node cannot be called {node!r}; the library uses that name")
+    frame = f"{name}.{FRAME}"
+    graph.add_body(frame, undeformed(flexible))
+    graph.add_joint(name, Modal(flexible), name, frame)
+    for node, index in flexible.names.items():
+        graph.add_body(f"{name}.{node}")
+        if HeldNode.holds(flexible, index):
+            graph.add_joint(f"{name}.{node}", HeldNode(flexible, index), name, f"{name}.{node}",
+                            Pose(flexible.nodes[index].tolist()))
+        else:
+            graph.add_joint(f"{name}.{node}", NodeMotion(flexible, index), frame, f"{name}.{node}")
+
+
+def order_modes(joints: dict[str, Connection], record: Connection, first: Body, second: Body) -> None:
+    """Modal coordinates come after those of the first joint that their body is attached by, which is `record`. A joint
+    at a part that is the library's own is taken out again."""
+    if isinstance(record.joint, (Modal, NodeMotion)):
+        return
+    for end in (first, second):
+        inboard = [r for r in joints.values() if r.child == end.index] if "." in end.name else []
+        if inboard and isinstance(inboard[0].joint, Modal):
+            del joints[record.name]
+            raise ModelError(f"joint {record.name!r}: {end.name!r} is part of the flexible body {inboard[0].name!r}; "
+                             "attach to that, or to one of its nodes")
+    for end in (first, second):
+        modal = joints.get(end.name)
+        if modal is not None and isinstance(modal.joint, Modal) and modal.parent == end.index and not any(
+                end.index in (r.parent, r.child) for r in joints.values()
+                if r not in (record, modal) and not isinstance(r.joint, NodeMotion)):
+            for r in [r for r in joints.values() if r is modal or (
+                    isinstance(r.joint, NodeMotion) and r.parent in (end.index, modal.child))]:
+                joints[r.name] = joints.pop(r.name)

@@ -15,16 +15,19 @@ from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.flexible.beam_elements import BeamSection
-from bellcrank.mechanism.flexible.beam_modes import beam_parts
-from bellcrank.mechanism.flexible.body_parts import INERTIAS, BodyParts
-from bellcrank.mechanism.flexible.component_modes import check_symmetric
+from bellcrank.mechanism.flexible.component_modes import check_symmetric, refuse_parameter
 from bellcrank.mechanism.flexible.matrix_files import matrix_of
-from bellcrank.mechanism.flexible.mesh_body import Interfaces, solid_parts
-from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
-from bellcrank.mechanism.flexible.reduced_body import reduced_parts
-from bellcrank.mechanism.flexible.shape_integrals import ShapeIntegrals
-from bellcrank.mechanism.flexible.stiffening import Stiffening
-from bellcrank.mechanism.flexible.stress_modes import Ints, StressModes, given_stresses
+from bellcrank.mechanism.flexible.modal_kinetics import ShapeIntegrals, Stiffening
+from bellcrank.mechanism.flexible.reduced_body import (
+    INERTIAS,
+    BodyParts,
+    Ints,
+    StressModes,
+    beam_parts,
+    given_stresses,
+    reduced_parts,
+)
+from bellcrank.mechanism.flexible.solid_elements import Interfaces, solid_parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,9 +19,11 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError, ModelError
 from bellcrank.files.separate_process import read_apart
-from bellcrank.mechanism.flexible.plain_numbers import refuse_parameter
+from bellcrank.mechanism.flexible.component_modes import refuse_parameter
+from bellcrank.mechanism.flexible.reduced_body import BodyParts, StressModes, reduced_parts
 
-__all__ = ["SHAPES", "elastic_matrix", "mesh_parts", "nodal_strains", "outer_edges", "solid_matrices"]
+__all__ = ["SHAPES", "Interfaces", "elastic_matrix", "mesh_parts", "nodal_strains", "outer_edges", "solid_matrices",
+           "solid_parts"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -230,3 +232,42 @@ def _elements(x: Floats, rule: _Rule, elastic: Floats, rho: float) -> tuple[Floa
         stiffness += np.einsum("eai,ab,ebj,e->eij", strain, elastic, strain, volume, optimize=True)
         mass += rho * volume[:, None, None] * np.outer(value, value)
     return np.einsum("eij,kl->eikjl", mass, np.eye(3)).reshape(len(x), n, n), stiffness
+
+
+# -- A body from a mesh of solid elements: its matrices, interfaces, stresses -----------------------
+Interfaces = Mapping[str, Sequence[int] | Callable[[Floats], npt.ArrayLike]]
+
+
+def solid_parts(mesh: Any, E: float, nu: float, rho: float, interfaces: Interfaces, modes: int, cutoff: float | None,
+                reduction: str, frame: str | None) -> BodyParts:
+    """See `FlexibleBody.from_mesh`."""
+    points, cells = mesh_parts(mesh)
+    used = np.unique(np.concatenate([some.ravel() for some in cells.values()]))
+    place = np.arange(len(points))
+    if len(used) < len(points):  # points that belong to no solid element have no mass
+        place = np.full(len(points), -1)
+        place[used] = np.arange(len(used))
+        cells = {kind: place[some] for kind, some in cells.items()}
+    nodes = points[used]
+    mass, stiffness = solid_matrices(nodes, cells, E, nu, rho)
+    chosen = {name: _chosen(name, given, nodes, place) for name, given in interfaces.items()}
+
+    def stresses(shapes: Floats) -> StressModes:
+        strain = nodal_strains(nodes, cells, shapes)
+        return StressModes(elastic_matrix(E, nu) @ strain, strain, np.arange(len(nodes)), np.array(nodes))
+
+    return reduced_parts(mass, stiffness, nodes, chosen, modes, cutoff, reduction, frame, stresses, outer_edges(cells))
+
+
+def _chosen(name: str, given: Any, points: Floats, place: npt.NDArray[np.int64]) -> list[int]:
+    """The nodes of an interface, among those that are used."""
+    if callable(given):
+        found = np.asarray(given(points))
+        if found.shape != (len(points),):
+            raise ModelError(f"FlexibleBody.from_mesh: interface {name!r}: the function must give one truth for each "
+                             f"of the {len(points)} points, got shape {found.shape}")
+        return [int(i) for i in np.flatnonzero(found)]
+    nodes = np.asarray(given, dtype=np.int64).ravel()
+    if nodes.size and (nodes.min() < 0 or nodes.max() >= len(place)):
+        raise ModelError(f"FlexibleBody.from_mesh: interface {name!r} names a node that the mesh does not have")
+    return [int(i) for i in place[nodes] if i >= 0]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self, cast
 
+from bellcrank.mechanism.table import Table
+from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.functions import select_less
-from bellcrank.scalar.graph import Number
+from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.spatial import General, Motion, Vector
 
-__all__ = ["Along", "Element", "Moving", "positive_part"]
+__all__ = ["Along", "Element", "Law2", "LawForce", "Moving", "TableLaw", "bind_parameters", "bound", "positive_part",
+           "required_arguments", "with_numbers"]
 
 
 class Moving(NamedTuple):
@@ -107,3 +111,73 @@ class Along(Element):
 def positive_part(x: Number) -> Number:
     """x where it is positive, else 0."""
     return select_less(0.0, x, x, 0.0)
+
+
+# -- A force given as a function --------------------------------------------------------------------
+#: a force law: displacement and its rate in, force out; written with `bellcrank.math`
+Law2 = Callable[[Number, Number], Number]
+
+
+@dataclass(frozen=True)
+class LawForce(Along):
+    """Force ``sign * law(x, rate)`` [N or N m].
+
+    What a function stores cannot be known: its energy counts as zero, and all of its power as lost. Give a potential
+    (see `PotentialSpring`) to have the energy counted.
+
+    >>> LawForce(lambda x, rate: -3.0 * x**3).force(2.0, 0.0)
+    -24.0
+    """
+
+    law: Law2
+    sign: float = 1.0
+    energy_known = False
+
+    def force(self, x: Number, rate: Number) -> Number:
+        return self.law(x, rate) if self.sign == 1.0 else -self.law(x, rate)
+
+
+@dataclass(frozen=True)
+class TableLaw:
+    """A table as a force law: of the displacement, or of the displacement and its rate."""
+
+    table: Table
+
+    def __call__(self, x: Number, rate: Number) -> Number:
+        return self.table(x) if self.table.arguments == 1 else self.table(x, rate)
+
+
+def required_arguments(law: object) -> int:
+    """How many arguments a law must be given: 1 of those that see the machine, 2 of those of a displacement and its
+    rate (and of what does not say)."""
+    try:
+        parameters = inspect.signature(law).parameters.values()  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return 2
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is inspect.Parameter.empty for p in parameters)
+
+
+# -- parameters of a mechanism, in numbers and elements, replaced by what stands for them -----------
+def bind_parameters(value: Number, parameter: Callable[[str], Number]) -> Number:
+    """`value` with its parameters replaced by run-time scalars."""
+    if isinstance(value, Scalar):
+        return evaluate([value], lambda key: parameter(key[1]))[0]
+    return value
+
+
+def bound(value: Any, parameter: Callable[[str], Number]) -> Any:
+    """Elements and nested tuples with their parameters replaced by run-time scalars."""
+    return with_numbers(value, lambda number: bind_parameters(number, parameter))
+
+
+def with_numbers(value: Any, number: Callable[[Scalar], Number]) -> Any:
+    """Elements, laws and nested tuples with expressions of parameters replaced by what they stand for."""
+    if isinstance(value, Element):
+        return value.bound(lambda part: with_numbers(part, number))
+    if isinstance(value, tuple):
+        parts = [with_numbers(part, number) for part in value]
+        if all(new is old for new, old in zip(parts, value, strict=True)):
+            return value
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return number(value) if isinstance(value, Scalar) else value

@@ -1,15 +1,8 @@
-"""Joint types, one file each."""
+"""Joint types."""
 
-from bellcrank.mechanism.joints.cylindrical import Cylindrical
-from bellcrank.mechanism.joints.free import Free
+from bellcrank.mechanism.joints.axis_joints import Cylindrical, Planar, Prismatic, Revolute, Screw, Universal, Weld
 from bellcrank.mechanism.joints.joint import AxisJoint, Joint
-from bellcrank.mechanism.joints.planar import Planar
-from bellcrank.mechanism.joints.prismatic import Prismatic
-from bellcrank.mechanism.joints.revolute import Revolute
-from bellcrank.mechanism.joints.screw import Screw
-from bellcrank.mechanism.joints.spherical import Spherical
-from bellcrank.mechanism.joints.universal import Universal
-from bellcrank.mechanism.joints.weld import Weld
+from bellcrank.mechanism.joints.quaternion_joints import Free, Spherical
 
 __all__ = ["AxisJoint", "Cylindrical", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Screw", "Spherical",
            "Universal", "Weld"]
