@@ -58,6 +58,8 @@ class DriverMemory:
         self.integers = np.zeros(len(layout.integers), dtype=np.int64)
         self.reals = np.zeros(len(layout.reals))
         self.pointers = np.zeros(len(layout.pointers), dtype=np.int64)
+        #: where they are, as drivers are called with them
+        self.arguments = tuple(x.ctypes.data for x in (self.integers, self.reals, self.pointers))
         for name, buffer in self.buffers.items():
             if name in layout.pointers:
                 self.point(name, buffer)
@@ -102,7 +104,7 @@ class DriverMemory:
         self.address(name, array)
 
     def address(self, name: str, array: npt.NDArray[Any]) -> None:
-        self.pointers[self.layout.pointers.index(name)] = array.ctypes.data
+        self.pointers[self.layout.pointers.index(name)] = array.__array_interface__["data"][0]  # sooner than `ctypes`
 
     def set(self, **values: int) -> None:
         for name, value in values.items():

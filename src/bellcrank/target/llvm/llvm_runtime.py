@@ -128,7 +128,7 @@ def _driver(program: Program, layout: DriverLayout, width: int, known: tuple[tup
         return ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer, pointer)(library.address)
 
     def run(memory: DriverMemory) -> None:
-        function()(memory.integers.ctypes.data, memory.reals.ctypes.data, memory.pointers.ctypes.data)
+        function()(*memory.arguments)
 
     run.library = library  # type: ignore[attr-defined]
     return run
