@@ -87,6 +87,15 @@ def test_loops(machine: str, method: str) -> None:
         assert len(some) == len(carrying(system, True)) - system.dof and set(some) <= set(every)
 
 
+def test_forces_along_loop_joints_act() -> None:
+    pytest.importorskip("casadi")
+    system = bc.compile(bc.load("four_bar"), backend="numpy", cut=["D"])
+    state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
+    given = {"q": state.q, "u": state.u, "tau": np.array([1.0, 2.0, 3.0, 4.0])}
+    for name in ("forward_dynamics", "reactions"):
+        same(called(bc.to_casadi(system, name), given), by_method(system, name, given))
+
+
 def test_independent_constraints_are_independent() -> None:
     """Of the twenty of four planar loops, eight."""
     casadi = pytest.importorskip("casadi")

@@ -116,10 +116,15 @@ def test_forces_along_loop_joints_act(tmp_path: Path) -> None:
     q, u, tau = some_state(system)
     assert system.loops == ("D",)
     tau[3] = 0.7
-    expected = system.forward_dynamics(q, u, tau)
-    library = exported(system, ["forward_dynamics"], tmp_path)
-    status, result, _ = library("forward_dynamics", {"q": q, "u": u, "tau": tau}, system.nu)
-    assert status == GOOD and np.abs(result - expected).max() < 1e-12 * np.abs(expected).max()
+    p, h = system.momenta(q, u, speeds="tree"), 1e-3
+    library = exported(system, ["forward_dynamics", "hamilton"], tmp_path, stepper="rk4")
+    pairs = np.ravel(np.transpose(system.hamilton(q, p, tau)))
+    for name, second, expected in (("forward_dynamics", {"u": u}, system.forward_dynamics(q, u, tau)),
+                                   ("hamilton", {"p": p}, pairs)):
+        status, result, _ = library(name, {"q": q, "tau": tau, **second}, expected.size)
+        assert status == GOOD and np.abs(result - expected).max() < 1e-12 * np.abs(expected).max()
+    end = final(system.simulate((q, u), 20 * h, step=h, tau=tau, output=20 * h))
+    assert np.abs(stepped(library, np.concatenate([q, u]), tau, h, 20)[0] - end).max() < 1e-10
 
 
 @with_compiler

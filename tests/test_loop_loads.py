@@ -8,19 +8,13 @@ import pytest
 import bellcrank as bc
 import bellcrank.math as bm
 import looped
-from bellcrank.system import inverse_dynamics, loop_loads, reactions
-from bellcrank.system.named_forces import given_forces
+from bellcrank.system import force_terms, inverse_dynamics, loop_loads, reactions
 
 EPS = float(np.finfo(float).eps)
 
 
 def by_singular_values(system: bc.System, given: dict[str, np.ndarray]) -> np.ndarray:
-    tau, wrenches, _ = given_forces(system.plans, given["q"], given["tau"])  # loop joints push their two links
-    return loop_loads._careful_loads(system.plans, {**given, "tau": tau}, wrenches, 0.0)
-
-
-def part_child(system: bc.System, joint: str) -> str:
-    return system.body_names[system.model.mechanism.joint(joint).child - 1]
+    return loop_loads._careful_loads(force_terms.forced(system.plans), given, None, 0.0)
 
 
 def forbidden(*arguments: object) -> np.ndarray:
@@ -146,17 +140,14 @@ def test_reactions_and_multipliers_of_a_large_machine(monkeypatch: pytest.Monkey
     system = bc.compile(bc.load("ladder", cells=40))
     q, u, tau = looped.states(system, count=2)
     udot = system.forward_dynamics(q, u, tau)
-    force, pushes, closing = given_forces(system.plans, q, tau)
-    given = {"q": q, "u": u, "udot": udot, "tau": force}
-    lack = loop_loads.lacking_forces(system.plans, given, pushes, 0.0)
+    plans, given = force_terms.forced(system.plans), {"q": q, "u": u, "udot": udot, "tau": tau}
+    lack = loop_loads.lacking_forces(plans, given, None, 0.0)
     expected = loop_loads._least_loads(system.plans, q, 0.0, lack)
     monkeypatch.setattr(loop_loads, "_least_loads", forbidden)
     found = bc.analyze.loop_loads(system, q, u, tau, udot)
     assert np.abs(found - expected).max() < 1e-11 * np.abs(expected).max()
     wrenches = system.reactions(q, u, tau)
-    by_rows = reactions._loop_reactions(system.plans, given, pushes, 0.0)[0]
-    for name, load in closing.items():
-        by_rows[name] = by_rows[name] + reactions._in_axes(load, system.pose(q, part_child(system, name)).rotation)
+    by_rows = reactions._loop_reactions(plans, given, None, 0.0)[0]
     same({name: wrenches[name] for name in by_rows}, by_rows, 1e-11)
 
 

@@ -268,3 +268,25 @@ def test_forces_on_cut_joints_beside_actuators(backend: str) -> None:
             assert np.abs(found - wanted).max() < 1e-8 * (1.0 + np.abs(wanted).max())
     if backend == "numpy":
         assert end("D", **ways[0])[2][0] == 2.0 and end("D", **ways[0])[1][0] == 7.0
+
+
+def test_forces_along_the_loop_joints_of_a_ladder() -> None:
+    """Elements act from outside of loops over links: in dynamics, runs and derivatives, against `loop_drive`."""
+    system, plain = (bc.compile(bc.load("ladder", cells=2), **how) for how in ({"schedule": "rolled"},
+                                                                               {"backend": "numpy"}))
+    q, u, h = system.assemble(q={"arm0": [0.3, -0.2]}).q, np.zeros(system.nu), 1e-3
+    loops = {name: system.model.configuration.speed_entries(name) for name in system.model.tree.cut_names}
+
+    def known(tau: np.ndarray) -> np.ndarray:
+        rest = np.where(system.model.tree.loop_speeds(), 0.0, tau)
+        return np.asarray(plain.forward_dynamics(q, u, rest + bc.analyze.loop_drive(
+            plain, q, {name: tau[own] for name, own in loops.items()})))
+
+    tau, way = np.linspace(-40.0, 40.0, system.nu), np.arange(1.0, system.nu + 1.0)
+    expected, size = known(tau), np.abs(known(tau)).max()
+    assert len(loops) == 2 and np.abs(known(0.0 * tau) - expected).max() > 0.1 * size
+    assert np.abs(system.forward_dynamics(q, u, tau) - expected).max() < 1e-12 * size
+    run = system.simulate((q, u), h, step=h, stepper="semi_implicit", tau=tau, output=h)
+    assert np.abs(run.u.values[-1] - h * expected).max() < 1e-3 * h * size
+    rate = system.derivatives("forward_dynamics", q, u, tau, along={"tau": way})["along"]
+    assert np.abs(rate - known(tau + way) + expected).max() < 1e-11 * size

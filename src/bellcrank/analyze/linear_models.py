@@ -41,7 +41,7 @@ from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.tolerances import CLOSED
-from bellcrank.system.loop_errors import loop_drive
+from bellcrank.system.force_terms import acting
 from bellcrank.system.state import State
 from bellcrank.system.state_slopes import Slopes, forward_slopes_at
 
@@ -175,7 +175,7 @@ class ModelInputs:
     wrenches: Floats  # (inputs, bodies, 6)
 
     @classmethod
-    def read(cls, system: System, trim: State, inputs: Sequence[str] | None, independent: list[int]) -> ModelInputs:
+    def read(cls, system: System, inputs: Sequence[str] | None, independent: list[int]) -> ModelInputs:
         if isinstance(inputs, str):
             raise ModelError(f"linearize: inputs is a list of names; write [{inputs!r}]")
         labels = speed_labels(system)
@@ -184,7 +184,7 @@ class ModelInputs:
         loads: list[Floats] = []
         default = [] if inputs is not None else list(system.model.options.actuated) or [labels[v] for v in independent]
         for key in default if inputs is None else inputs:
-            for name, force, load in _columns(system, trim, key, labels):
+            for name, force, load in _columns(system, key, labels):
                 names.append(name)
                 forces.append(force)
                 loads.append(load)
@@ -213,18 +213,16 @@ class ModelInputs:
         return out.T
 
 
-def _columns(system: System, trim: State, key: str, labels: tuple[str, ...]) -> list[tuple[str, Floats, Floats]]:
+def _columns(system: System, key: str, labels: tuple[str, ...]) -> list[tuple[str, Floats, Floats]]:
     """Names, forces and wrenches of one name among the inputs."""
     bodies = system.body_names
     none, still = np.zeros(system.nu), np.zeros((len(bodies), 6))
     joints = {r.name for r in system.model.mechanism.joints}
-    if key in joints and key in system.model.tree.cut_names:
-        kind = system.model.mechanism.joint(key).joint
-        names = (key,) if kind.nu == 1 else tuple(f"{key}.{c}" for c in kind.speed_names)
-        return [(n, loop_drive(system.plans, trim.q, {key: row}, t=trim.t), still)
-                for n, row in zip(names, np.eye(kind.nu), strict=True)]
     if key in joints or key.rpartition(".")[0] in joints:
-        return [(labels[v], np.eye(system.nu)[v], still) for v in driven_entries(system, [key], "linearize")]
+        entries = system.model.configuration.speed_entries(key)
+        if not system.model.tree.loop_speeds()[entries].all():
+            entries = driven_entries(system, [key], "linearize")
+        return [(labels[v], np.eye(system.nu)[v], still) for v in entries]
     body, _, component = key.rpartition(".")
     chosen = _WRENCH if key in bodies else (component,) if body in bodies and component in _WRENCH else ()
     if not chosen:
@@ -446,7 +444,7 @@ def linearize(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike]
     """
     each = closed_states(system, state, t, "linearize")
     names = _coordinate_names(system, each, coordinates)
-    machine = with_links(system, tau, _cut_outputs(system, outputs), names) or system
+    machine = with_links(system, names) or system
     forces, wanted = force_arrays(machine, tau, each.shape), driven_entries(machine, names, "linearize")
     if each.size:  # which of them are independent is for all states alike
         first: State = each.item(0)
@@ -466,24 +464,12 @@ def _coordinate_names(system: System, each: npt.NDArray[np.object_], given: Sequ
     return independent_names(system, each.item(0))
 
 
-def _named(outputs: Outputs) -> Sequence[str]:
-    """Outputs that are given by their names."""
-    return () if outputs is None or callable(outputs) or isinstance(outputs, (str, Mapping)) else outputs
-
-
-def _cut_outputs(system: System, outputs: Outputs) -> list[str]:
-    """Joints that were cut and whose coordinates, rates or accelerations are asked for."""
-    plain = [str(name).removesuffix(".acceleration").removesuffix(".rate") for name in _named(outputs)]
-    return [c.name for c in system.model.tree.closures if c.is_joint
-            and any(name == c.name or name.rpartition(".")[0] == c.name for name in plain)]
-
-
 def linear_model(system: System, trim: State, force: Floats, inputs: Sequence[str] | None, outputs: Outputs,
                  wanted: Sequence[int] | None, wrenches: Wrenches, states: int = 1) -> LinearModel:
     """The model about one of so many states. See `linearize`."""
     chart = Chart.at(system, trim.q, trim.t, wanted=wanted)
     entries, placed = list(chart.independent), list(chart.placed)
-    drives = ModelInputs.read(system, trim, inputs, entries)
+    drives = ModelInputs.read(system, inputs, entries)
     wanted_outputs = ModelOutputs.read(system, outputs)
     flow = Flow(system, chart, trim, force, wrenches, wanted_outputs)
     k, nu, follow = len(entries), system.nu, chart.basis(trim.q)[placed]
@@ -519,7 +505,8 @@ def _slopes(flow: Flow, drives: ModelInputs, states: int) -> tuple[Floats, Float
     loaded = bool(drives.wrenches.any())
     loads = np.zeros((len(system.body_names), 6)) if flow.wrenches is None and loaded else flow.wrenches
     try:
-        exact = forward_slopes_at(system.plans, trim.q, trim.u, flow.tau, loads, trim.t, flow.chart.placed,
+        plans = acting(system.plans, np.vstack([flow.tau, drives.forces]))
+        exact = forward_slopes_at(plans, trim.q, trim.u, flow.tau, loads, trim.t, flow.chart.placed,
                                   flow.chart.independent, ("tau", "wrenches") if loaded else ("tau",), states)
     except NotYetError:
         return _by_differences(flow, drives)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import START, Floats, Forces
+from bellcrank.arrays import START, Floats, Forces, check_time, check_unmasked, flat
 from bellcrank.system import loop_errors
 from bellcrank.system import loop_loads as loads
 from bellcrank.system.kernels import Wrenches
@@ -108,7 +108,17 @@ def loop_drive(system: System, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayL
     >>> bool(abs(tau @ state.u - 2.0 * speed[0]) < 1e-12)
     True
     """
-    return loop_errors.loop_drive(system.plans, q, forces, t=t)
+    check_time(t)
+    total = np.zeros(system.nu)
+    rows = loop_errors.loop_rows(system.plans, q, t) if forces else total
+    for joint, value in forces.items():
+        loop_errors.closure_index(system.plans, joint)
+        check_unmasked(f"force of {joint!r}", value)
+        entries = system.model.configuration.speed_entries(joint)
+        amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), len(entries),
+                      "one for every speed of the joint")
+        total = total + (rows[..., entries, :] * amount[..., None]).sum(axis=-2)
+    return total
 
 
 @of_motion()

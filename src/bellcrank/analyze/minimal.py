@@ -4,7 +4,7 @@ The methods of `analyze` move machines about: a few speeds are *given* (driven, 
 loops determine the others. `GivenSpeeds` does that for positions, speeds and accelerations by `loops.closer`; `Chart`
 adds local minimal coordinates about one position. Cost per state: O(nu m^2), by singular values of the loop Jacobian.
 
-The same machine with links at joints that close loops, for questions that hold, load or drive these.
+The same machine with links at joints that close loops, for questions that hold or drive these.
 
 It is the same machine with the same cuts, but for a carrier at each of these joints (`topology.carriers`). Its states
 are those of the other one.
@@ -414,17 +414,14 @@ def driven_entries(system: System, keys: Iterable[str], what: str) -> list[int]:
     return list(dict.fromkeys(out))
 
 
-# -- the same machine with links at joints that close loops, for questions that hold, load or drive these ---
+# -- the same machine with links at joints that close loops, for questions that hold or drive these ---
 def with_links(system: System, *given: Any) -> System | None:
-    """The machine in which joints or coordinates that are given by name, as mappings or sequences, those along which
-    forces (..., nu) act, and those that are locked have links; None if they have, or if loops of the machine were
-    opened or bodies taken out of it since it was compiled. Cost: that of `compile`, once for each set of joints."""
+    """The machine in which joints or coordinates that are given by name, as mappings or sequences, and those that are
+    locked have links; None if they have, or if loops of the machine were opened or bodies taken out of it since it was
+    compiled. Cost: that of `compile`, once for each set of joints."""
     model = system.model
     keys = [key for names in given if isinstance(names, (Mapping, Sequence, Set)) and not isinstance(names, str)
             for key in names if isinstance(key, str)]
-    keys += [own.name for own in model.tree.loop_joints for rows in given
-             if np.shape(rows)[-1:] == (system.nu,) and np.asarray(rows).dtype.kind in "fiub"
-             and np.asarray(rows)[..., own.u].any()]
     if model.released or model.absent or not (keys or model.locked):
         return None
     closing = [c.name for c in model.tree.closures if c.is_joint]

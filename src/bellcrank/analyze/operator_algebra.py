@@ -17,7 +17,7 @@ from bellcrank.lowering.function import direct
 from bellcrank.system.body_kinematics import link_rows
 from bellcrank.system.body_places import body_place
 from bellcrank.system.force_elements import actuator_forces
-from bellcrank.system.named_forces import given_forces
+from bellcrank.system.force_terms import acting
 from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.system.tree_dynamics import tree_forces
 
@@ -101,10 +101,9 @@ def partition(system: System, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | 
     plans.tree.refuse_flexible("partition")
     loops = plans.loops
     place = flat("q", q, plans.tree.nq, "the coordinates")
-    own_forces, wrenches, _ = given_forces(plans, q, tau, None, t)
-    acting = np.asarray(own_forces, dtype=float)
-    given = acting if tau is None else actuator_forces(plans, q, u, acting, t=t)
-    force = given - tree_forces(plans, q, u, np.zeros(plans.tree.nu), wrenches, t)
+    given = np.zeros(plans.tree.nu) if tau is None else actuator_forces(plans, q, u, tau, t=t)
+    bias = tree_forces(acting(plans, given), q, u, np.zeros(plans.tree.nu), None, t, given)
+    force = np.where(plans.tree.loop_speeds(), 0.0, given) - bias
     speeds = flat("u", u, plans.tree.nu, "one for every speed")
     lead, rows = force.shape[:-1], loops.rows(q, u, t)
     right, axes = loops.gamma(q, u, t, rows), loops.poses(q, t)[0]

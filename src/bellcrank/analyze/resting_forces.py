@@ -11,13 +11,16 @@ from bellcrank.analyze.minimal import Chart, speed_labels, with_laws
 from bellcrank.arrays import Floats
 from bellcrank.errors import NotYetError, SingularError, StateError
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.force_terms import acting
 from bellcrank.system.loop_errors import loop_acceleration_error
 from bellcrank.system.state import State
 from bellcrank.system.state_slopes import unbalanced_rates
+from bellcrank.system.tree_dynamics import tree_forces
 
 if TYPE_CHECKING:
     from bellcrank.compiled.system import System
     from bellcrank.system.kernels import Wrenches
+    from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["RestingForces"]
 
@@ -51,11 +54,17 @@ class RestingForces:
 
     def bias(self, q: Floats) -> Floats:
         """Joint forces that the loads need, at rest."""
-        return self.system.bias(q, self.speeds, wrenches=self.wrenches, t=self.t, speeds="tree")
+        return tree_forces(self.plans, q, self.speeds, np.zeros(self.system.nu), self.wrenches, self.t, self.tau)
 
     def drive(self, q: Floats) -> Floats:
-        """Joint forces that act, within the limits of actuators."""
-        return actuator_forces(self.system.plans, q, self.speeds, self.tau, t=self.t)
+        """Joint forces that act, within the limits of actuators; those along loop joints are among the loads."""
+        given = actuator_forces(self.system.plans, q, self.speeds, self.tau, t=self.t)
+        return np.where(self.system.model.tree.loop_speeds(), 0.0, given)
+
+    @property
+    def plans(self) -> LoopPlans:
+        """Those of the machine in which forces along loop joints act."""
+        return acting(self.system.plans, self.tau)
 
     def stiffness(self, chart: Chart) -> Floats:
         """dg/dz at the chart's origin, coordinates by their sizes [J]."""
@@ -76,7 +85,7 @@ class RestingForces:
             r = self.bias(q) - self.drive(q)
             given["multipliers"] = r[solved] @ chart.closer.inverse(q, self.t) if chart.closer.looped else \
                 np.zeros(self.system.plans.loops.m)
-        return unbalanced_rates(self.system.plans, given, basis.T.copy(), self.wrenches, self.t)
+        return unbalanced_rates(self.plans, given, basis.T.copy(), self.wrenches, self.t)
 
     def _stiffness_by_differences(self, chart: Chart) -> Floats:
         """The same by central differences."""

@@ -319,7 +319,7 @@ def equilibrium(system: System, guess: State | Mapping[str, float | Sequence[flo
         raise StateError(f"equilibrium: hold is a mapping or a list of names; write [{hold!r}]")
     t = one_time(t)
     check_unmasked("equilibrium: guess", guess)
-    linked = with_links(system, hold, tau)
+    linked = with_links(system, hold)
     if linked is not None:
         return equilibrium(linked, guess_with_links(system, guess, t, "equilibrium"), hold=hold, tau=tau,
                            wrenches=wrenches, t=t, stable=stable, iterations=iterations)

@@ -109,7 +109,7 @@ def modes(system: System, state: State | tuple[npt.ArrayLike, npt.ArrayLike], *,
     def at(index: tuple[int, ...]) -> Modes:
         one: State = each[index]
         names = independent_names(system, one)
-        machine = with_links(system, tau, names) or system
+        machine = with_links(system, names) or system
         forces = force_arrays(machine, tau, each.shape)[index]
         return _modes_of(linear_model(machine, one, forces, (), (), driven_entries(machine, names, "modes"),
                                      wrenches, each.size), system, damped)

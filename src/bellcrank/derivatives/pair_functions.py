@@ -49,7 +49,8 @@ def pair_functions(tree: Tree) -> PairFunctions:
     def energy(tracer: Tracer) -> list[Number]:
         return _numbers([_Seen(tracer.graph, tree, _motions(tracer.graph, tree, links)).energy()])
 
-    inputs = ("pose", "velocity", *(("q", "u") if _reads_coordinates(tree) else ()), "t")
+    inputs = ("pose", "velocity", *(("q", "u") if _reads_coordinates(tree) else ()),
+              *(("tau",) if tree.forced else ()), "t")
     return PairFunctions(links, *(
         Function(name, _no_text, inputs, "totals", size, made=made, sizes=sizes)
         for name, size, made in (("loads of elements", 6 * len(links), loads), ("energy of elements", 1, energy))))
@@ -68,7 +69,10 @@ class _Seen:
         self.bind = binder(tree, lambda name, i: graph.leaf((name, i)))
         self.time = graph.leaf(("t", 0))
         self.sight = MachineView(tree, lambda link, i: self._read(link)[0][i], lambda link, i: self._read(link)[1][i],
-                                 moving, self.bind, self.time, Transform(Identity(), Vector.zero()))
+                                 moving, self.bind, self.time, Transform(Identity(), Vector.zero()), self._given)
+
+    def _given(self, link: int, i: int) -> Number:
+        return self.graph.leaf(("tau", int(self.tree.extended.u_start[link]) + i))
 
     def _read(self, link: int) -> tuple[list[Number], list[Number]]:
         """Coordinates and speeds of a joint, as laws of time say where it is prescribed."""

@@ -17,6 +17,7 @@ from bellcrank.lowering.function import Function, Tracer
 from bellcrank.scalar.derivative import jacobian
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number, Scalar, digest
+from bellcrank.topology.release import with_given_forces
 from bellcrank.topology.tree import Tree
 
 __all__ = ["corrected_with_jacobian", "rates_jacobian", "rates_with_jacobian", "thrown_with_jacobian"]
@@ -39,12 +40,11 @@ def rates_jacobian(functions: Mapping[str, Function], tree: Tree) -> Function | 
     return Function("rates_jacobian", SHARED["bias"].text, ("q", "u", "tau"), "totals", size * size, made=made)
 
 
-def rates_with_jacobian(tree: Tree, by: Sequence[Leaf], laws: Mapping[Leaf, Number] = MappingProxyType({}),
-                        sizes: Mapping[str, int] = MappingProxyType({})) -> Function:
+def rates_with_jacobian(tree: Tree, by: Sequence[Leaf], laws: Mapping[Leaf, Number] = MappingProxyType({})
+                        ) -> Function:
     """The rates, then their derivatives by q, u and the inputs `by`, row by row.
 
-    `laws` are forces that follow from the state, {("tau", i) or ("wrench", i): expression}; their leaves are inputs of
-    the machine, or others that `sizes` names."""
+    `laws` are forces that follow from the state, {("tau", i) or ("wrench", i): expression}."""
     size, columns = tree.nq + tree.nu, tree.nq + tree.nu + len(by)
 
     def made(tracer: Tracer) -> list[Number]:
@@ -58,39 +58,30 @@ def rates_with_jacobian(tree: Tree, by: Sequence[Leaf], laws: Mapping[Leaf, Numb
         return _numbers(evaluate(entries, lambda k: acting[k] if k in acting else graph.leaf(k)) if acting else entries)
 
     ruled = {key[0] for key in laws}
-    inputs = ("q", "u", *(() if "tau" in ruled else ("tau",)), *sizes, *(("t",) if laws else ()))
+    inputs = ("q", "u", *(() if "tau" in ruled else ("tau",)), *(("t",) if laws else ()))
     name = f"rates with derivatives by {tuple(by)}" + (f", {digest(list(laws.values()))}" if laws else "")
-    return Function(name, SHARED["bias"].text, inputs, "totals", size * (1 + columns), made=made,
-                    sizes=tuple(sizes.items()))
+    return Function(name, SHARED["bias"].text, inputs, "totals", size * (1 + columns), made=made)
 
 
-def thrown_with_jacobian(tree: Tree, speed: Number, powers: Sequence[tuple[int, Number]], restitution: Number,
-                         by: Sequence[Leaf]) -> Function:
-    """Speeds after a stop has thrown one back, an entry of u or a sum v = a u + d, then their derivatives by q, u and
-    `by`, row by row.
+def thrown_with_jacobian(tree: Tree, entry: int, restitution: Number, by: Sequence[Leaf]) -> Function:
+    """Speeds after a stop has thrown back v, an entry of u, then their derivatives by q, u and `by`, row by row.
 
-        u+ = u - (1 + e) v c / (a c),    c = du̇/dτ a: what a force at that speed does to all    (1)
+        u+ = u - (1 + e) v c / c_v,    c = du̇/dτ_v: what a force at that speed does to all    (1)
 
-    `speed` is v, an expression of ("q", i), ("u", i) and so on; e, the `restitution`, a number or such an expression;
-    `powers` are the entries of a by their places."""
+    e is the `restitution`, a number or an expression of inputs."""
     size, columns = tree.nq + tree.nu, tree.nq + tree.nu + len(by)
 
     def made(tracer: Tracer) -> list[Number]:
-        inner = GraphTracer(replace(tracer.tree, actuators={}), False)  # impulses know no limits of motors
-        graph = inner.graph
-        v, e, *row = evaluate([speed, restitution, *(x for _, x in powers)], graph.leaf)
-        places = [entry for entry, _ in powers]
-        force = {graph.leaf(("tau", entry)): {0: x} for entry, x in zip(places, row, strict=True)}
-        response = [slope.get(0, 0.0) for slope in _accelerations(inner, force)[1]]
-        share: Number = 0.0
-        for entry, x in zip(places, row, strict=True):
-            share = share + x * response[entry]
-        factor = (1.0 + e) * v / share
+        free = replace(tracer.tree, actuators={})  # impulses know no limits of motors
+        inner = GraphTracer(with_given_forces(free) if tree.loop_speeds()[entry] else free, False)
+        graph, e = inner.graph, evaluate([restitution], inner.graph.leaf)[0]
+        response = [slope.get(0, 0.0) for slope in _accelerations(inner, {graph.leaf(("tau", entry)): {0: 1.0}})[1]]
+        factor = (1.0 + e) * graph.leaf(("u", entry)) / response[entry]
         after = [graph.leaf(("u", i)) - factor * c for i, c in enumerate(response)]
         entries = [*after, *_flat(jacobian(after, _seeds(inner, by)), columns)]
         return _numbers(evaluate(entries, tracer.graph.leaf))
 
-    name = f"thrown back, {digest([speed, restitution])}, with derivatives by {tuple(by)}"
+    name = f"speed {entry} thrown back, {digest([restitution])}, with derivatives by {tuple(by)}"
     return Function(name, SHARED["bias"].text, ("q", "u"), "totals", (size - tree.nq) * (1 + columns), made=made)
 
 

@@ -76,7 +76,7 @@ SHARED: dict[str, Function] = {f.name: replace(f, flexible=f.name in _FLEXIBLE) 
     Function("prescribed", kinematics.prescribed, ("q", "u"), "speeds"),
     Function("driven_speeds", kinematics.driven_speeds, ("q", "u"), "speeds"),
     Function("joint_laws", kinematics.joint_laws, ("q", "u"), "speeds"),
-    Function("drives", kinematics.drives, ("q", "u", "tau"), "speeds"),
+    Function("drives", kinematics.drives, ("q", "u", "tau"), "speeds", every_joint=True),
     Function("coordinate_rates", projection.coordinate_rates, ("q", "u"), "coordinates", every_joint=True),
     Function("displacements", projection.displacements, ("q",), "speeds", groups=True, loop_joints="displacements"),
     Function("speed_changes", projection.speed_changes, ("q", "u"), "speeds", groups=True,

@@ -113,12 +113,11 @@ def _sum_loads(tree: Tree, force: SumForce, moving: Motions, bind: Bind, around:
             yield first, Force(-load.moment - arm.cross(load.force), -load.force)
 
 
-def joint_load(tree: Tree, link: int, moving: Motions, around: Surroundings,
-               pairs: Sequence[Pair | SumForce] | None = None) -> Force:
-    """What elements, all or some of them, exert along the coordinates of a loop joint on its outboard side, about the
-    origin of its frame there."""
+def joint_load(tree: Tree, link: int, moving: Motions, around: Surroundings) -> Force:
+    """What elements exert along the coordinates of a loop joint on its outboard side, about the origin of its frame
+    there."""
     total = Force.zero()
-    for force in tree.pairs if pairs is None else pairs:
+    for force in tree.pairs:
         if not isinstance(force, SumForce) or all(at != link for at, _, _ in force.terms):
             continue
         own = around.machine.bind(force)

@@ -226,7 +226,7 @@ class _Rolling:
             joint = view(self.whole, link, numbers, self._reader(graph, m, local), own_world, False, bind)
             loop_joint = tree.loop_joints[j]
             joints.append(LoopJointView(joint, self._frame(graph, loop_joint.closure, at + width, bind),
-                                        loop_joint.open, loop_joint.name in tree.forced))
+                                        loop_joint.open, bool(tree.forced)))
             at += width + 12
         group = GroupView(replace(s.shape, sizes=self.sizes[index]).bound(bind), links, closures,
                           [tree.closures[k].kind for k in s.closures], own_world, tree.plan.baumgarte, self.widths,

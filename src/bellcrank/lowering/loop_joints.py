@@ -34,7 +34,7 @@ __all__ = ["LoopJointView", "with_loop_joints"]
 #: links from the common ancestor outwards, with a number for each of the columns that move it
 Path = Sequence[tuple[Link, Sequence[Number]]]
 
-#: forces along loop joints are not part of the sweeps, which then have no result: see `system.named_forces`
+#: forces along loop joints are not part of the sweeps, which then have no result: see `system.force_terms`
 _SOME, _NOT_A_NUMBER = 1e-30, float("nan")  # a number in single precision, too
 
 #: a link's angular velocity and its acceleration, in its axes
@@ -50,7 +50,7 @@ class LoopJointView:
     joint: Link
     frame: Transform
     open: bool  #: it is released and stands still
-    forced: bool = False  #: whether forces along it are part of the machine
+    forced: bool = False  #: whether forces given along loop joints are elements of the machine
 
     def displacements(self, first: Path, second: Path) -> tuple[Number, ...]:
         """(1), without what the changes of the links' coordinates on both paths add, which (2) tells."""

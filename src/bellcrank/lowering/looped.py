@@ -121,7 +121,8 @@ class LoopedDirect(Direct):
             return self.views[link] if link < len(self.views) else self.loop_joints[link - len(self.views)].joint
 
         return MachineView(self.tree, lambda link, i: own(link).q[i], lambda link, i: own(link).u[i],
-                           self._own_motions.__getitem__, self.bind, self.world.time, self.world.ground)
+                           self._own_motions.__getitem__, self.bind, self.world.time, self.world.ground,
+                           lambda link, i: own(link).change("tau")[i])
 
     @property
     def around(self) -> Surroundings:
@@ -196,8 +197,7 @@ class LoopedDirect(Direct):
     @cached_property
     def loop_joints(self) -> list[LoopJointView]:
         """The joints that carry no link."""
-        forced = self.tree.forced
-        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open, own.name in forced)
+        return [LoopJointView(self.link(k), second_frame(own.closure, self.bind), own.open, bool(self.tree.forced))
                 for k, own in enumerate(self.tree.loop_joints, self.tree.n + 1)]
 
     def with_loop_joints(self, what: str, entries: list[Number]) -> list[Number]:

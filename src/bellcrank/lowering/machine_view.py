@@ -34,9 +34,10 @@ class MachineView:
     """
 
     def __init__(self, tree: Tree, q: Callable[[int, int], Number], u: Callable[[int, int], Number],
-                 moving: Callable[[int], Moving], bind: Callable[[Any], Any], time: Number, ground: Transform) -> None:
+                 moving: Callable[[int], Moving], bind: Callable[[Any], Any], time: Number, ground: Transform,
+                 given: Callable[[int, int], Number] | None = None) -> None:
         self._tree, self._q, self._u, self._moving, self._bind = tree, q, u, moving, bind
-        self._ground = ground
+        self._ground, self._given = ground, given
         self._values: dict[str, Any] = {}
         self._busy: list[str] = []
         #: the time [s]
@@ -161,6 +162,10 @@ class MachineView:
         """All coordinates of a joint."""
         joint = self._tree.extended.joints[link]
         return [] if joint is None else [self._q(link, k) for k in range(joint.nq)]
+
+    def given(self, link: int, i: int) -> Number:
+        """The joint force that is given along a coordinate."""
+        return 0.0 if self._given is None else self._given(link, i)
 
     def moving(self, link: int) -> Moving:
         """How a link moves, in axes that `in_world` turns."""

@@ -15,7 +15,6 @@ from bellcrank.errors import AssemblyError, StateError
 from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import OPEN
 from bellcrank.simulate.altering import altered, let_go, moved
-from bellcrank.simulate.closing import closing_joints, limited
 from bellcrank.simulate.control import joint_places, number_now
 from bellcrank.simulate.courses import Course
 from bellcrank.simulate.events import Change, Event
@@ -27,6 +26,7 @@ from bellcrank.simulate.stops import Leaving, LiftOff, Stop
 from bellcrank.simulate.varying import VaryingRun
 from bellcrank.system.arrangements import Arrangement, arranged, arrangement_of, closing_frame, pin_values
 from bellcrank.system.force_elements import actuator_forces
+from bellcrank.system.force_terms import forced_machine
 from bellcrank.system.loop_loads import loop_loads
 from bellcrank.system.reactions import closure_wrenches
 from bellcrank.system.state import State
@@ -89,11 +89,11 @@ class Changing:
     def _pinned(self, goal: Arrangement, q: Floats, t: float) -> Arrangement:
         """Closing joints that are locked are held where they are, if their loops are closed; others go on being held
         where they were."""
-        model, closing = self._setup.system.model, closing_joints(self._setup.system)
+        model = self._setup.system.model
         joints = {n: model.configuration.split(n)[0] for n in goal.locked}
         pins = {n: at for n, at in goal.pins if n in joints}
         pins |= {n: pin_values(self._setup.system.plans, n, q, t) for n, joint in joints.items()
-                 if joint in closing and n not in pins and joint not in goal.released}
+                 if joint in model.tree.loop_joint_names and n not in pins and joint not in goal.released}
         return replace(goal, pins=tuple(pins.items()))
 
     def _take(self, goal: Arrangement) -> None:
@@ -174,8 +174,7 @@ class Changing:
         """What a closure exerts on its child under all forces that act: [moment; force], world axes."""
         plans = self.system.plans
         tau, wrenches, udot = self._rhs(course, self.system).acting(t, np.concatenate([q, u]))
-        tau = tau if limited(self.system, self._setup.cuts) else actuator_forces(plans, q, u, tau, t=t)
-        loads = loop_loads(plans, q, u, tau, udot, wrenches, t)
+        loads = loop_loads(plans, q, u, actuator_forces(plans, q, u, tau, t=t), udot, wrenches, t)
         return closure_wrenches(plans, q, None, loads, t)[name][1]
 
     def push(self, course: Course, system: Machine, t: float, q: Floats, u: Floats) -> Floats:
@@ -185,5 +184,5 @@ class Changing:
     def _rhs(self, course: Course, system: Machine) -> Rhs:
         run: Any = course.run
         source = run.equations if isinstance(run, (FixedRun, VaryingRun)) else run.rhs
-        return Rhs(system, source.tau, source.wrenches, [d for d in self._setup.drives if d.period is None],
-                   self._setup.cuts)
+        return Rhs(forced_machine(system, self._setup.forced), source.tau, source.wrenches,
+                   [d for d in self._setup.drives if d.period is None])

@@ -21,6 +21,7 @@ from bellcrank.simulate.rigid_run import RigidRun
 from bellcrank.simulate.steppers import STEPPERS
 from bellcrank.simulate.varying import VaryingRun
 from bellcrank.simulate.varying_lanes import VaryingLanes
+from bellcrank.system.force_terms import forced_machine
 
 if TYPE_CHECKING:
     from bellcrank.simulate.setup import Setup
@@ -37,15 +38,16 @@ def fixed_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats, w
     """Steps on a grid of time, from states (q, u) at time t: compiled if they can be."""
     kind = STEPPERS[setup.stepper]
     assert setup.step is not None
+    system = forced_machine(system, setup.forced)
     if setup.stepper == "moreau":
         return _moreau_run(setup, system, y, t, tau, wrenches)
     if _prepared(system, y, t):
         equations = Equations(system, setup.batch, tau, wrenches, setup.drives, separate=kind.tableau is None,
-                              cuts=setup.cuts, closing=setup.closing, settles=kind.explicit)
+                              closing=setup.closing, settles=kind.explicit)
         nq = system.nq
         return FixedRun(equations, kind, equations.pack(y[:, :nq], y[:, nq:], t), t, setup.step, setup.holds(),
                         setup.threads)
-    rhs = Rhs(system, tau, wrenches, setup.drives, setup.cuts, setup.closing)
+    rhs = Rhs(system, tau, wrenches, setup.drives, setup.closing)
     _warn_if_slow(rhs, y, t, getattr(kind.tableau() if kind.tableau else None, "stages", 1) * setup.steps)
     return ReferenceRun(rhs, kind, y, t, setup.step, setup.holds())
 
@@ -56,11 +58,10 @@ def _moreau_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats,
     assert setup.step is not None
     kind, holds = STEPPERS[setup.stepper], setup.holds()
     if not Equations.compiled(system, y[0, :system.nq], t, speeds=True):
-        return MoreauRun(Rhs(system, tau, wrenches, setup.drives, setup.cuts, setup.closing), kind, y, t, setup.step,
-                         holds)
+        return MoreauRun(Rhs(system, tau, wrenches, setup.drives, setup.closing), kind, y, t, setup.step, holds)
     stiff, added = stiffened(system, setup.step)
     equations = ContactEquations(added, stiff, setup.batch, tau, wrenches, setup.drives, separate=True,
-                                 cuts=setup.cuts, closing=setup.closing)
+                                 closing=setup.closing)
     return RigidRun(equations, kind, y, t, setup.step, holds, setup.threads)
 
 
@@ -68,10 +69,10 @@ def varying_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats,
                 ) -> VaryingRun | ExternalRun:
     """Steps of any length, from states (q, u) at time t: compiled if they can be, or SciPy's or SUNDIALS'."""
     library, _, name = setup.stepper.partition("/")
+    system = forced_machine(system, setup.forced)
     if not name and _prepared(system, y, t):
         free = [d for d in setup.drives if d.period is None]  # the others are asked between stretches
-        equations = Equations(system, setup.batch, tau, wrenches, free, plain=True, cuts=setup.cuts,
-                              closing=setup.closing)
+        equations = Equations(system, setup.batch, tau, wrenches, free, plain=True, closing=setup.closing)
         nq = system.nq
         kind = STEPPERS[setup.stepper]
         lanes = not equations.momenta and width_of(kind, equations.backend, len(y)) > 1
@@ -80,7 +81,7 @@ def varying_run(setup: Setup, system: Machine, y: Floats, t: float, tau: Floats,
             setup.threads, contact_strides(system, y[:, :nq], t))
     if not name:
         library, name = "scipy", {"dopri5": "RK45", "dop853": "DOP853", "radau5": "Radau"}[setup.stepper]
-    rhs = Rhs(system, tau, wrenches, [d for d in setup.drives if d.period is None], setup.cuts, setup.closing)
+    rhs = Rhs(system, tau, wrenches, [d for d in setup.drives if d.period is None], setup.closing)
     if library != setup.stepper.partition("/")[0]:  # nobody asked for SciPy
         _warn_if_slow(rhs, y, t, len(setup.times))
     return ExternalRun(rhs, library, name, y, t, setup.rtol, setup.atol, contact_strides(system, y[:, :system.nq], t))

@@ -142,7 +142,7 @@ class Course(ABC):
                 continue
             q, u = self.unpack(self.y, self.time)
             if d.traced:
-                rhs = Rhs(self.system, self.tau, self.wrenches, (d,), self.setup.cuts)
+                rhs = Rhs(self.system, self.tau, self.wrenches, (d,))
                 rhs.hold(self.time, np.concatenate([q, u], axis=-1))
                 rows = rhs.tau if d.target == "tau" else rhs.wrenches
                 assert rows is not None

@@ -89,8 +89,7 @@ class Crossing:
         e = equations
         some = slice(index, index + 1)
         wrenches = e.wrenches if e.wrenches is None or len(e.wrenches) == 1 else e.wrenches[some]
-        return cls(Rhs(e.single(index), e.tau if len(e.tau) == 1 else e.tau[some], wrenches, e.drives, e.cuts,
-                       e.closing))
+        return cls(Rhs(e.single(index), e.tau if len(e.tau) == 1 else e.tau[some], wrenches, e.drives, e.closing))
 
     def state(self, y: Floats, t: float) -> Floats:
         """(q, u) of a state of the run."""

@@ -23,7 +23,6 @@ from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
 from bellcrank.scalar.derivative import adjoints
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Graph, Number, Scalar
-from bellcrank.simulate.closing import unit_speeds
 from bellcrank.simulate.control import parameter_leaf
 from bellcrank.simulate.differentiated_steps import DifferentiatedSteps, Leaf, Moved
 from bellcrank.simulate.events import Break, Change, Event, traced_event
@@ -185,16 +184,11 @@ def _action(system: Machine, event: Event) -> list[Number]:
 def _thrown(steps: DifferentiatedSteps, stop: Stop, y: Floats, t: float) -> tuple[Floats, Floats | None]:
     """A joint that is thrown back, with what all other speeds make of it."""
     system, entry, nq = steps.system, stop.entry(steps.system), steps.nq
-    graph = Graph()
-    speed = graph.leaf(("u", entry))
-    powers: list[tuple[int, Number]] = [(entry, 1.0)]
-    if stop.closes(system):
-        powers = [(place, each[stop.coordinate]) for place, each in unit_speeds(system, stop.joint, graph)]
-    if float(expressions_at(steps, [speed], y, t)[0][0]) * stop.sign >= 0.0:
+    if float(y[nq + entry]) * stop.sign >= 0.0:
         return y, None  # on its way back
-    restitution = evaluate([stop.restitution], parameter_leaf(system, graph, stop.name))[0]
+    restitution = evaluate([stop.restitution], parameter_leaf(system, Graph(), stop.name))[0]
     out = steps.call(f"thrown by {stop.name}", partial(
-        thrown_with_jacobian, speed=speed, powers=powers, restitution=restitution, by=steps.leaves), y, t)
+        thrown_with_jacobian, entry=entry, restitution=restitution, by=steps.leaves), y, t)
     after, rows = y.copy(), np.eye(steps.size, steps.size + len(steps.leaves))
     after[nq:], rows[nq:] = out[:system.nu], out[system.nu:].reshape(system.nu, -1)
     return after, rows

@@ -55,18 +55,13 @@ _T = TypeVar("_T")
 class Acting:
     """The forces of a run: arrays by input, and laws that are evaluated in every stage."""
 
-    inputs: Mapping[str, Floats]  #: "tau" or "given", and "wrench"
+    inputs: Mapping[str, Floats]  #: "tau" and "wrench"
     laws: Mapping[Leaf, Number]
 
     @property
     def wrenches(self) -> bool:
         """Whether forces act on bodies."""
         return "wrench" in self.inputs
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Inputs that only the laws read."""
-        return {"given": len(self.inputs["given"])} if "given" in self.inputs else {}
 
 
 @dataclass(frozen=True)
@@ -141,7 +136,7 @@ class DifferentiatedSteps:
     def rates(self, y: Floats, t: float) -> tuple[Floats, Floats]:
         """f, and [J P]."""
         acting, n = self.acting, self.size
-        out = self._run("rates", lambda tree: rates_with_jacobian(tree, self.leaves, acting.laws, acting.sizes), y, t,
+        out = self._run("rates", lambda tree: rates_with_jacobian(tree, self.leaves, acting.laws), y, t,
                         acting.wrenches)
         return out[:n].copy(), out[n:].reshape(n, -1).copy()
 

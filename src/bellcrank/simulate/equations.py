@@ -15,7 +15,6 @@ from bellcrank.lowering.choose import read_inputs, trace
 from bellcrank.lowering.function import Function
 from bellcrank.scalar.graph import Graph, Number, Scalar
 from bellcrank.simulate.arms import ArmBlocks, arm_blocks
-from bellcrank.simulate.closing import spread, unlimited
 from bellcrank.simulate.idle_joints import idle_joints
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.system.evaluator import CompiledEvaluator
@@ -42,12 +41,10 @@ class Equations:
 
     def __init__(self, system: Machine, batch: tuple[int, ...], tau: Floats, wrenches: Floats | None,
                  drives: Sequence[Drive] = (), separate: bool = False, plain: bool = False,
-                 cuts: tuple[str, ...] = (), closing: str = "position", settles: bool = False) -> None:
-        system = unlimited(system) if cuts else system  # `spread` heeds the limits of actuators
-        self.system, self.batch, self.separate, self.plain, self.cuts = system, batch, separate, plain, cuts
-        self.closing = closing
+                 closing: str = "position", settles: bool = False) -> None:
+        self.system, self.batch, self.separate, self.plain, self.closing = system, batch, separate, plain, closing
         #: whether loop joints that nothing reads are left to the corrections, see `idle_joints`
-        self.settles = settles and closing == "position" and not cuts
+        self.settles = settles and closing == "position"
         self.count = int(np.prod(batch, dtype=np.int64))
         self.momenta = system.model.method == "momenta"
         self.tau, self.wrenches = tau, wrenches
@@ -112,8 +109,8 @@ class Equations:
 
     def code(self, plan: LoopPlan | None, width: int) -> Code:
         """The compiled program for a plan."""
-        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.cuts,
-               self.closing, self.settles)
+        key = (plan.key if plan is not None else None, width, self.external, self.separate, self.plain, self.closing,
+               self.settles)
         if key not in self._codes:
             run = self.system.kernels.evaluator if plan is None else self.system.kernels.planned(plan)
             assert isinstance(run, CompiledEvaluator)
@@ -133,8 +130,8 @@ class Equations:
         told = [x for d in self.drives for x in d.graph(self.system)]
         return make_code(run, functions, width, wrenches=self.external, momenta=self.momenta,
                          drives=self._blocks[width], held=self.held, separate=self.separate, plain=self.plain,
-                         springs=springs, spread=self._spread(width) if self.cuts else None, closing=self.closing,
-                         arms=arms, idle=idle_joints(run, functions, self.external, told) if settles else None)
+                         springs=springs, closing=self.closing, arms=arms,
+                         idle=idle_joints(run, functions, self.external, told) if settles else None)
 
     @property
     def backend(self) -> Backend:
@@ -156,13 +153,6 @@ class Equations:
             entries = [x + graph.leaf(("outside", i)) for i, x in enumerate(entries)]
             inputs["outside"] = len(entries)
         return self._block(entries, inputs, "springs", width)
-
-    def _spread(self, width: int) -> Block:
-        """Joint forces that do the same as those given, some of which are those of loop joints."""
-        inputs = {"tau": self.system.nu, "q": self.system.nq, "u": self.system.nu, "t": 1}
-        if self.system.model.tree.parameters:
-            inputs["parameters"] = len(self.system.model.tree.parameters)
-        return self._block(spread(self.system, self.cuts), inputs, "spread", width)
 
     @staticmethod
     def compiled(system: Machine, q: Floats, t: float, speeds: bool = False) -> bool:
@@ -187,7 +177,7 @@ class Equations:
         """Steppers that nobody uses, by plan and width; runs without drives share them."""
         if self.drives:
             return {}
-        key = ("idle", kind, self.external, self.separate, self.plain, self.cuts, self.closing, self.settles)
+        key = ("idle", kind, self.external, self.separate, self.plain, self.closing, self.settles)
         found: dict[tuple[Any, int], SimpleQueue[Any]] = self.system.kernels.kept(key, dict)
         return found
 

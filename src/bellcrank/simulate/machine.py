@@ -166,16 +166,14 @@ class Compiler:
 
 def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: int, *, wrenches: bool = False,
               momenta: bool = False, drives: Sequence[tuple[Block, str]] = (), held: bool = False,
-              separate: bool = False, plain: bool = False, springs: Block | None = None,
-              spread: Block | None = None, closing: str = "position",
+              separate: bool = False, plain: bool = False, springs: Block | None = None, closing: str = "position",
               arms: ArmBlocks | None = None, idle: IdleJoints | None = None) -> Code:
     """Compile the program of a machine.
 
     `drives` compute tau or wrenches from the state, in every evaluation or `held` over several steps. `separate`: the
     forces are wanted without the rates (semi-implicit methods). `plain`: corrections leave momenta alone, whose part
     along the loops' impulses means nothing, but whose jumps would spoil an interpolant. `springs` computes the wrenches
-    of elements between links of large machines, the given ones included. `spread` computes joint forces that do the
-    same as those of the input tau, in which forces act along loop joints.
+    of elements between links of large machines, the given ones included.
     `closing`: whether steps close loops in "position" and velocity, in "velocity" alone (which rates then always see
     consistent), or not at all ("none"). `arms` computes accelerations in parts that other sets of closures share.
     `idle` loop joints are left to the corrections.
@@ -185,16 +183,13 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
     c = Compiler(run, functions if idle is None else idle.functions, width, wrenches)
     outside = 6 * (len(tree.body_names) - 1) if wrenches else 0
     inputs = {"tau": 0, "wrench": nu, "parameters": nu + outside}
-    sizes = {**state_sizes(tree), "arms": 0 if arms is None else arms.size, "spread": 0 if spread is None else nu,
+    sizes = {**state_sizes(tree), "arms": 0 if arms is None else arms.size,
              "inputs": nu + outside + len(tree.parameters), "shift": 2 * nu + (0 if idle is None else idle.size)}
     places = {"q": ("stage", 0), "u": ("stage", nq), "p": ("stage", nq), "t": ("clock", 0), "dq": ("shift", 0),
               "du": ("shift", nu), SETTLED: ("shift", 2 * nu), **{name: ("inputs", at) for name, at in inputs.items()}}
     where = {"u": ("speed", 0)} if momenta else {}
     tell = [Call(block, "inputs", inputs[name], where) for block, name in drives]
     now = [] if held else tell
-    if spread is not None:
-        now = [*now, Call(spread, "spread", 0, {"tau": ("inputs", 0)})]
-        places["tau"] = ("spread", 0)
     if momenta:
         found = c.hamilton()  # the result depends on drives, which depend on speeds: with drives twice
         rates = [*found, *c.calls(["coordinate_rates"], "rate", 0, inputs=where)]
@@ -212,7 +207,7 @@ def make_code(run: CompiledEvaluator, functions: Mapping[str, Function], width: 
         forces = [*(c.consistent(closing) if separate else ()), *now, *act,
                   *c.calls(["forward_dynamics"], "rate", nq, wrenches or springs is not None,
                            {} if springs is None else {"wrench": ("springs", 0)})]
-    exact = not (momenta or drives or springs or spread) and closing != "velocity"
+    exact = not (momenta or drives or springs) and closing != "velocity"
     return Code(run.backend, nq, nu, width, sizes, places, tuple(rates), tuple(forces),
                 tuple(c.corrections(momenta, plain, closing)), nu if tree.looped and closing == "position" else 0,
                 tuple(tell) if held else (), cache(partial(c.slopes, exact)), inputs)

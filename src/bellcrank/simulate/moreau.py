@@ -16,7 +16,6 @@ from bellcrank.errors import BellcrankError
 from bellcrank.integrate.contact_slots import kept_numbers
 from bellcrank.scalar.functions import maximum
 from bellcrank.scalar.graph import Number, Scalar, digest, is_zero
-from bellcrank.simulate.closing import unlimited
 from bellcrank.simulate.early import width_of
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.machine import Code, state_sizes
@@ -65,13 +64,22 @@ def _number(value: Any) -> Number:
     return value if type(value) is Scalar else float(value) if isinstance(value, (int, float, np.floating)) else 0.0
 
 
+def _unlimited(system: Machine) -> Machine:
+    """The same machine with actuators that give what they are asked for."""
+    if not system.model.tree.actuators:
+        return system
+    free = replace(system.model, tree=replace(system.model.tree, actuators={}))
+    kernels = system.kernels.kept("unlimited", lambda: Kernels(free, system.kernels.maker))
+    return type(system)(kernels.for_model(free))
+
+
 class PushedRhs(Rhs):
     """The equations of motion of some states, with joint forces that a method adds for itself and that limits of
     actuators do not know."""
 
     def __init__(self, system: Machine, added: Sequence[Number] | None, *given: Any) -> None:
         super().__init__(system, *given)
-        self._limited, self.system = self.system, unlimited(self.system)
+        self._limited, self.system = self.system, _unlimited(self.system)
         self.extra: Floats | None = None  #: (states, nu)
         self._added, self._inverse = added, np.zeros(0)
 
@@ -229,8 +237,7 @@ class MoreauRun(ReferenceRun):
             if system.model.batched:
                 system = system.with_parameters(**{
                     name: np.reshape(v, -1)[states] for name, v in system.model.values.items() if np.size(v) == count})
-            self._parts[key] = PushedRhs(system, self._added, of(whole.tau), None, whole.drives, whole.cuts,
-                                         whole.closing)
+            self._parts[key] = PushedRhs(system, self._added, of(whole.tau), None, whole.drives, whole.closing)
         part = self._parts[key]
         part.tau, part.wrenches = of(whole.tau), None if whole.wrenches is None else of(whole.wrenches)
         return part

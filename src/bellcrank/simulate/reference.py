@@ -16,7 +16,6 @@ from bellcrank.integrate.tableaux import Collocation, Explicit
 from bellcrank.loops.closer import Target, project
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number
-from bellcrank.simulate.closing import tree_forces, unlimited
 from bellcrank.simulate.control import Drive, numbers
 from bellcrank.simulate.failure import Failure
 from bellcrank.simulate.steppers import NEAR, ROUNDS, Integrator
@@ -37,9 +36,8 @@ class Rhs:
     """The equations of motion of a batch: y = (q, u), shape (states, nq + nu)."""
 
     def __init__(self, system: Machine, tau: Floats, wrenches: Floats | None, drives: Sequence[Drive] = (),
-                 cuts: tuple[str, ...] = (), closing: str = "position") -> None:
-        system = unlimited(system) if cuts else system  # `forces` heeds the limits of actuators
-        self.system, self.tau, self.wrenches, self.cuts, self.closing = system, tau, wrenches, cuts, closing
+                 closing: str = "position") -> None:
+        self.system, self.tau, self.wrenches, self.closing = system, tau, wrenches, closing
         self.drives = tuple(d for d in drives if d.traced)
         self._nq = system.nq
         self._laws: dict[Drive, list[Number]] = {}  #: what traced drives compute
@@ -92,14 +90,13 @@ class Rhs:
         return q, u, udot
 
     def forces(self, t: npt.ArrayLike, q: Floats, u: Floats) -> tuple[Floats, Floats | None]:
-        """Joint forces of the tree, and wrenches on bodies as users order them."""
+        """Joint forces, and wrenches on bodies as users order them."""
         system, wrenches = self.system, None
         if self.wrenches is not None:
             shaped = self.wrenches.reshape(*self.wrenches.shape[:-1], -1, 6)
             wrenches = np.empty_like(shaped)
             wrenches[..., wrench_order(system.model.tree), :] = shaped
-        rows = np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1]))
-        return tree_forces(system, self.cuts, rows, q, u, t), wrenches
+        return np.broadcast_to(self.tau, (*u.shape[:-1], self.tau.shape[-1])), wrenches
 
     def dense(self, t: npt.ArrayLike, y: Floats) -> Floats:
         """The same rates from the full equations, whatever the method, of closed states; times fit the states unless

@@ -117,7 +117,9 @@ def thinnest(tree: Tree) -> Floats:
 def may_be_stiff(tree: Tree) -> bool:
     """Whether there are forces that the inertia of `moreau.stiffened` does not cover: all but linear springs, dampers
     and servos on joints of the tree."""
-    return bool(tree.pairs) or any(not _linear(along) for several in tree.joint_forces.values() for _, along in several)
+    between = (getattr(pair, "along", None) for pair in tree.pairs)
+    return any(along is None or along.placed or along.damped for along in between) or any(
+        not _linear(along) for several in tree.joint_forces.values() for _, along in several)
 
 
 def _linear(along: Along) -> bool:

@@ -25,9 +25,10 @@ from bellcrank.simulate.machine import Code, packed
 from bellcrank.simulate.moreau import stiffened
 from bellcrank.simulate.rigid_equations import ContactEquations
 from bellcrank.simulate.rigid_run import SLOTS, ContactStepper, RigidRun
-from bellcrank.simulate.setup import Setup, forced_cuts
+from bellcrank.simulate.setup import Setup, along_loops
 from bellcrank.simulate.steppers import STEPPERS, FixedStepper
 from bellcrank.system.evaluator import CompiledEvaluator, worker_threads
+from bellcrank.system.force_terms import forced_machine
 from bellcrank.system.foreign_arrays import foreign_to, to_numpy
 from bellcrank.system.state import State, parts_of
 from bellcrank.topology.tree import wrench_order
@@ -88,7 +89,7 @@ class Rollout:
         self._kind = STEPPERS[setup.stepper]
         assert setup.step is not None
         self._h, self._steps = setup.step, 0
-        self._cuts: tuple[str, ...] = ()  #: joints that close loops on which forces act
+        self._forced: tuple[str, ...] = ()  #: loop joints along which forces have acted
         self._pushed = False  #: whether external wrenches act
         self._varied = False  #: whether parameters are others than those of the machine
         self._equations = self._made(self.system, setup.count, setup.tau)
@@ -123,10 +124,11 @@ class Rollout:
         return whole
 
     def _made(self, system: Machine, count: int, tau: Any, wrenches: Any = None) -> Equations:
+        system = forced_machine(system, self._forced)
         if self._kind.name == "moreau":
             stiff, added = stiffened(system, self._h)
-            return ContactEquations(added, stiff, (count,), tau, wrenches, separate=True, cuts=self._cuts)
-        return Equations(system, (count,), tau, wrenches, separate=self._kind.tableau is None, cuts=self._cuts,
+            return ContactEquations(added, stiff, (count,), tau, wrenches, separate=True)
+        return Equations(system, (count,), tau, wrenches, separate=self._kind.tableau is None,
                          settles=self._kind.explicit)
 
     def _made_stepper(self, code: Code) -> FixedStepper:
@@ -355,9 +357,9 @@ class Rollout:
         """Compile the steps with forces of loop joints where some act for the first time."""
         if not self.system.model.tree.loop_joints:
             return
-        more = tuple(name for name in forced_cuts(self.system, self._numbers(tau)) if name not in self._cuts)
+        more = tuple(name for name in along_loops(self.system, self._numbers(tau)) if name not in self._forced)
         if more:
-            self._cuts = (*self._cuts, *more)
+            self._forced = (*self._forced, *more)
             self._compile_again()
 
     def _compile_again(self) -> None:

@@ -19,11 +19,10 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankWarning, ModelError, NotYetError, outside
-from bellcrank.scalar.evaluation import evaluate
-from bellcrank.scalar.graph import Graph, Number
-from bellcrank.simulate.closing import closing_joints, spread, unlimited
+from bellcrank.scalar.graph import Number
 from bellcrank.simulate.differentiated_events import Passed, check_break, check_event, expressions_at, through
 from bellcrank.simulate.differentiated_steps import Acting, DifferentiatedSteps, Leaf, Moved
+from bellcrank.system.force_terms import forced_machine
 from bellcrank.system.state_slopes import forward_slopes_at
 
 if TYPE_CHECKING:
@@ -68,21 +67,18 @@ class DifferentiatedRun:
             raise NotYetError(f"sensitivities: the run begins at a stop ({breaks[0].events[0].name})")
         for at in breaks:
             check_break(at)
-        if "tau" in names and not any(d.target == "tau" for d in setup.drives):
-            setup = replace(setup, cuts=closing_joints(setup.system))  # each of its entries is a variable
-        self.setup, self.system = setup, unlimited(setup.system) if setup.cuts else setup.system  # `spread` limits
+        every = "tau" in names and not any(d.target == "tau" for d in setup.drives)  # each entry is a variable
+        self.setup, self.system = setup, forced_machine(setup.system, None if every else setup.forced)
         y, nq = setup.y0[0], self.system.nq
         self.first = y.copy()
         self.held = [d for d in setup.drives if d.period is not None]
-        joint = "given" if setup.cuts else "tau"
-        given = {joint: np.broadcast_to(setup.tau, (1, setup.tau.shape[-1]))[0].copy()}
+        given = {"tau": np.broadcast_to(setup.tau, (1, setup.tau.shape[-1]))[0].copy()}
         if setup.wrenches is not None:
             given["wrench"] = np.broadcast_to(setup.wrenches, (1, setup.wrenches.shape[-1]))[0].copy()
-        self.found = unknowns(self.system, names, y[:nq], y[nq:], setup, joint)
+        self.found = unknowns(self.system, names, y[:nq], y[nq:], setup)
         leaves = [leaf for x in self.found for leaf in x.leaves]
-        self.inputs = {d: ("wrench" if d.target == "wrench" else joint) for d in self.held}
         for d in self.held:
-            leaves += [(self.inputs[d], i) for i in range(len(given[self.inputs[d]]))]
+            leaves += [(d.target, i) for i in range(len(given[d.target]))]
         self.leaves = [*leaves, ("t", 0)] if breaks else leaves
         self.steps = DifferentiatedSteps(self.system, setup.stepper, Acting(given, _laws(setup)), self.leaves, y[:nq],
                                          setup.start)
@@ -128,8 +124,8 @@ class DifferentiatedRun:
         out = []
         for d in self.held:
             values, slope = expressions_at(self.steps, d.graph(self.system), y, t)
-            self.steps.acting.inputs[self.inputs[d]][:] = values
-            out.append(([self.leaves.index((self.inputs[d], i)) for i in range(len(values))], slope))
+            self.steps.acting.inputs[d.target][:] = values
+            out.append(([self.leaves.index((d.target, i)) for i in range(len(values))], slope))
         return out
 
     def asked(self, y: Floats, t: float, moved: Moved) -> Moved:
@@ -159,16 +155,7 @@ class DifferentiatedRun:
 
 def _laws(setup: Setup) -> dict[Leaf, Number]:
     """Forces that follow from the state in every stage."""
-    system, out = setup.system, {}
-    drives = {d.target: d.graph(system) for d in setup.drives if d.period is None}
-    joint: list[Number] = drives.get("tau", [])
-    if setup.cuts:  # forces of closing joints, as forces of others that do the same
-        graph = Graph()
-        given = evaluate(joint, graph.leaf) if joint else [
-            graph.leaf(("given", i)) for i in range(setup.tau.shape[-1])]
-        joint = evaluate(spread(system, setup.cuts), lambda key: given[key[1]] if key[0] == "tau" else graph.leaf(key))
-    out = {("tau", i): x for i, x in enumerate(joint)}
-    return out | {("wrench", i): x for i, x in enumerate(drives.get("wrench", []))}
+    return {(d.target, i): x for d in setup.drives if d.period is None for i, x in enumerate(d.graph(setup.system))}
 
 
 def _ways(setup: Setup, log: RunLog) -> Iterator[Between]:
@@ -198,7 +185,7 @@ def _ways(setup: Setup, log: RunLog) -> Iterator[Between]:
 
 
 # -- what is asked for ------------------------------------------------------------------------------
-def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup: Setup, joint: str) -> list[Unknown]:
+def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup: Setup) -> list[Unknown]:
     """What is asked for, by name. The beginning of a closed machine changes along the directions of its plan."""
     size, t = system.nq + system.nu, setup.start
     driven = any(d.target == "tau" for d in setup.drives)
@@ -208,7 +195,7 @@ def unknowns(system: Machine, names: Sequence[str], q: Floats, u: Floats, setup:
             out.append(_beginning(system, name, q, u, t))
         elif name == "tau" and not driven:
             forces = system.speed_names
-            out.append(Unknown(name, tuple((joint, i) for i in range(len(forces))), np.zeros((size, len(forces))),
+            out.append(Unknown(name, tuple((name, i) for i in range(len(forces))), np.zeros((size, len(forces))),
                                forces))
         elif name in system.model.values:
             place = list(system.model.values).index(name)

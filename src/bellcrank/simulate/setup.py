@@ -14,7 +14,6 @@ from bellcrank.arrays import Floats, check_finite, flat, one_time
 from bellcrank.errors import ModelError, StateError
 from bellcrank.loops.closer import Target, project
 from bellcrank.loops.tolerances import OPEN, ROUNDING
-from bellcrank.simulate.closing import closing_joints
 from bellcrank.simulate.contact_checks import check_contacts
 from bellcrank.simulate.control import Drive, drive_of, force_rows, on_bodies, wrench_rows
 from bellcrank.simulate.early import begin_code
@@ -30,7 +29,7 @@ from bellcrank.system.state import State, parts_of
 if TYPE_CHECKING:
     from bellcrank.system.machine_functions import Machine
 
-__all__ = ["Setup", "forced_cuts"]
+__all__ = ["Setup", "along_loops"]
 
 #: what may be said of closing: loops in position and velocity after every step; dependent speeds from independent
 #: ones in every evaluation, positions left alone; nothing
@@ -59,7 +58,7 @@ class Setup:
     atol: float
     threads: int | None
     closing: str = "position"  #: what steps close of the loops: see `CLOSING`
-    cuts: tuple[str, ...] = ()  #: loop joints on which forces act
+    forced: tuple[str, ...] = ()  #: loop joints along which forces act
     #: of every state, names of events that happened at the start, at the end of the run that is continued
     happened: tuple[frozenset[str], ...] = (frozenset(),)
 
@@ -130,10 +129,10 @@ class Setup:
         if control is not None and tau is not None:
             raise ModelError("simulate: give control or tau, not both")
         rows = force_rows(system, tau, len(q))
-        cuts = _cuts(system, drives[0], rows)
+        forced = along_loops(system, rows, drives[0])
         made = Setup(system, stepper, t, length, batch, np.concatenate([q, u], axis=-1), h, steps, every, times,
                      rows, wrench_rows(system, wrenches, len(q)),
-                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, cuts,
+                     tuple(d for d in drives if d is not None), tuple(events), rtol, atol, threads, closing, forced,
                      happened=happened(state, len(q)))
         made.holds()
         begin_code(system, kind, len(q), made.samples)
@@ -318,17 +317,12 @@ def _stepper(name: str) -> Integrator | None:
                      "scipy/LSODA, sundials/BDF, sundials/Adams")
 
 
-def _cuts(system: Machine, drive: Drive | None, rows: Floats) -> tuple[str, ...]:
-    """Loop joints on which forces act, or may act if a Python function says."""
-    if drive is None:
-        return forced_cuts(system, rows)
-    if not drive.traced:
-        return closing_joints(system)
-    return forced_cuts(system, np.array([[0.0 if type(x) is float and x == 0.0 else 1.0 for x in drive.graph(system)]]))
-
-
-def forced_cuts(system: Machine, rows: Floats) -> tuple[str, ...]:
-    """Loop joints along which forces (..., nu) act."""
+def along_loops(system: Machine, rows: Floats, drive: Drive | None = None) -> tuple[str, ...]:
+    """Loop joints along which forces (..., nu) act, or may act if a Python function says."""
+    if drive is not None and drive.traced:
+        rows = np.array([0.0 if type(x) is float and x == 0.0 else 1.0 for x in drive.graph(system)])
+    elif drive is not None:
+        rows = np.ones(system.nu)
     return tuple(own.name for own in system.model.tree.loop_joints if rows[..., own.u].any())
 
 

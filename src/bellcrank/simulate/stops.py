@@ -11,7 +11,6 @@ from bellcrank.errors import ModelError, StateError
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.machine_sizes import speed_sizes
 from bellcrank.scalar.graph import Number, Scalar
-from bellcrank.simulate.closing import closing_joints
 from bellcrank.simulate.control import Named, joint_places, number_now
 from bellcrank.simulate.events import Change, Event
 from bellcrank.simulate.impulse import impulse
@@ -59,7 +58,7 @@ class Stop(Event):
 
     def closes(self, system: Machine) -> bool:
         """Whether the joint closes a loop."""
-        return self.joint in closing_joints(system)
+        return self.joint in system.model.tree.loop_joint_names
 
     def key(self, system: Machine) -> str:
         """The coordinate's name, as `System.lock` takes it."""

@@ -14,9 +14,9 @@ from bellcrank.system.derivative_questions import Question
 from bellcrank.system.derivatives import bound_answer, derivatives
 from bellcrank.system.drive_programs import usual_drives
 from bellcrank.system.evaluator import read_inputs
+from bellcrank.system.force_terms import acting, forced
 from bellcrank.system.forward_dynamics import forward_dynamics, hamilton
 from bellcrank.system.inverse_dynamics import inverse_dynamics
-from bellcrank.system.named_forces import loop_forces
 from bellcrank.system.state import State, parts_of
 from bellcrank.system.tree_dynamics import FORCED, bias
 
@@ -96,8 +96,8 @@ def _check_arrays(name: str, sizes: Mapping[str, int], given: Sequence[Floats], 
 def _bind_derivatives(plans: LoopPlans, asked: Question, arrays: tuple[Any, ...], out: Floats | None
                       ) -> Callable[[], Floats]:
     """The value and its derivatives in one array: entries of the value, then matrices row by row."""
-    own = plans
-    plans, run, answer = bound_answer(plans, asked)
+    own = forced(plans) if "tau" in asked.by else plans
+    plans, run, answer = bound_answer(own, asked)
     function = answer.function
     sizes = read_inputs(run.tree, function, False)
     arrays, when = _of_state(own, asked.function, answer.what.inputs, arrays)
@@ -109,20 +109,20 @@ def _bind_derivatives(plans: LoopPlans, asked: Question, arrays: tuple[Any, ...]
     out = np.empty(function.size(run.tree)) if out is None else out
     _check_arrays(asked.function, sizes, given, function.size(run.tree), out)
     call = plans.kernels.bound(function.name, given, out, run)
-    if "tau" not in answer.what.inputs or not plans.tree.loop_joints:
+    if "tau" not in answer.what.inputs or own.tree.forced or not own.tree.loop_joints:
         return call
     here = dict(zip(sizes, given, strict=True))
 
-    def forced() -> Floats:
+    def watched() -> Floats:
         """Forces along loop joints are no inputs of the kernel."""
-        if "tau" not in asked.by and not loop_forces(own, here["tau"].reshape(-1)):
+        if acting(own, here["tau"].reshape(-1)) is own:
             return call()
         found = derivatives(own, asked.function, [here[x].reshape(-1) for x in answer.what.inputs], by=asked.by,
                             t=float(here["t"].ravel()[0]) if "t" in here else 0.0)
         out.reshape(-1)[:] = np.concatenate([np.ravel(x) for x in (found.value, *(found[x] for x in asked.by))])
         return out
 
-    return forced
+    return watched
 
 
 def _function(kernels: Kernels, name: str, body: str | None) -> Function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,7 @@ from bellcrank.system.derivative_questions import (
 )
 from bellcrank.system.derivative_results import Derivatives, read_entries
 from bellcrank.system.evaluator import Evaluator
-from bellcrank.system.forces_along import by_loop_forces
+from bellcrank.system.force_terms import acting, forced
 from bellcrank.system.held_values import locks_closing
 from bellcrank.system.inverse_dynamics import check_motion
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
@@ -70,8 +70,19 @@ def derivatives(plans: LoopPlans, function: str, arguments: Sequence[Any], *, by
     if usual is not None:  # how joints share loads that mechanics leaves open is as in `reactions`
         speeds = plans.shown(arguments[0], t) if speeds is None and closed is not False else speeds
         plans = usual
-    return by_loop_forces(plans, function, arguments, _answered, by=by, then=then, body=body, wrenches=wrenches, t=t,
-                          along=along, weights=weights, closed=closed, speeds=speeds)
+    return _answered(_with_loop_forces(plans, function, arguments, along or by, then), function, arguments, by=by,
+                     then=then, body=body, wrenches=wrenches, t=t, along=along, weights=weights, closed=closed,
+                     speeds=speeds)
+
+
+def _with_loop_forces(plans: LoopPlans, function: str, arguments: Sequence[Any], by: Collection[str],
+                      then: str | None) -> LoopPlans:
+    """The machine in which forces along loop joints act, if some do or derivatives by them are asked for."""
+    if function not in ("forward_dynamics", "reactions") or not plans.tree.loop_joints:
+        return plans
+    if then == "tau" or by == "tau" or (not isinstance(by, str) and "tau" in by):
+        return forced(plans)
+    return acting(plans, plans.configuration.forces(arguments[2])) if len(arguments) > 2 else plans
 
 
 def _chosen(plans: LoopPlans, names: Sequence[str], closed: bool | None) -> tuple[int, ...]:

@@ -16,8 +16,8 @@ from bellcrank.topology.tree import wrench_order
 
 __all__ = ["Loaded", "OfMotions"]
 
-#: what the motions of links are read from
-_STATE = ("q", "u", "t", "parameters")
+#: what the motions of links, and loads, are read from
+_STATE = ("q", "u", "tau", "t", "parameters")
 
 
 class OfMotions(NamedTuple):

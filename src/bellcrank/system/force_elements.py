@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from bellcrank.topology.tree import Tree
 
 __all__ = ["actuator_forces", "binder", "dissipated_power", "element_wrenches", "explain_meeting", "law_wrench",
-           "link_motions", "machine_view", "on_bodies", "stacked", "stored_energy", "with_values",
-           "wrenches_on_bodies"]
+           "link_motions", "machine_view", "stored_energy", "with_values", "wrenches_on_bodies"]
 
 
 def stored_energy(plans: LoopPlans, q: npt.ArrayLike, *, t: npt.ArrayLike = 0.0) -> Floats:
@@ -85,30 +84,31 @@ def actuator_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: F
     given = flat("tau", plans.configuration.forces(tau), plans.tree.nu, "one for every speed")
     if not plans.tree.actuators:
         return given.copy()
-    limited = plans.kernels.run("drives", {"q": q, "u": u, "tau": given}, None, t)
-    return np.where(plans.tree.loop_speeds(), given, limited)  # actuators are on joints that carry links
+    return plans.kernels.run("drives", {"q": q, "u": u, "tau": given}, None, t)
 
 
 def element_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, *, t: npt.ArrayLike = 0.0,
-                     pairs: tuple[Any, ...] | None = None) -> Floats:
+                     pairs: tuple[Any, ...] | None = None, tau: npt.ArrayLike | None = None) -> Floats:
     """What elements between bodies (springs, bushings, drag), and forces along sums of coordinates and loop joints, all
     or some of them, exert on all bodies: (..., bodies, 6), [moment; force] in world axes about each body's origin. Of
-    bodies that are welded together the first one feels what acts on any of them."""
+    bodies that are welded together the first one feels what acts on any of them. `tau`: given forces, if those along
+    loop joints are elements."""
     tree = plans.tree
-    quick = None if pairs is not None else _compiled(plans, "pair_wrenches", {"q": q, "u": u}, t)
+    given = {"q": q, "u": u} if tau is None else {"q": q, "u": u, "tau": tau}
+    quick = None if pairs is not None else _compiled(plans, "pair_wrenches", given, t)
     if quick is not None:
         _refuse_meeting(plans, quick, q, t)
         return _by_body(tree, quick)
     pairs = tree.pairs if pairs is None else pairs
     turn, origin = plans.loops.poses(q, t)
-    sight = machine_view(plans, q, u, t)
+    sight = machine_view(plans, q, u, t, tau)
     moving, around = sight.moving, sight.around
     found: list[tuple[int, Floats]] = []  # about the links' origins
     with np.errstate(all="ignore"):
         for pair in pairs:
-            found += [(link, stacked(wrench))
+            found += [(link, _stacked(wrench))
                       for link, wrench in element_loads(tree, pair, moving, binder(plans), around)]
-    total = on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
+    total = _on_bodies(plans, found, turn, np.broadcast_shapes(origin.shape[:-2], np.shape(u)[:-1]))
     _refuse_meeting(plans, total, q, t)
     return total
 
@@ -142,10 +142,10 @@ def explain_meeting(plans: LoopPlans, given: Mapping[str, Floats], where: str) -
     _refuse_meeting(plans, np.nan, given["q"], float(given["t"][0]) if "t" in given else 0.0, where)
 
 
-def wrenches_on_bodies(plans: LoopPlans, tree: Tree, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+def wrenches_on_bodies(plans: LoopPlans, tree: Tree, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
     """What elements of another tree of the machine exert on bodies, by the formulations' own text: see
     `element_wrenches`."""
-    return _by_body(tree, plans.kernels.by_formulation("pair_wrenches", {"q": q, "u": u}, t, tree))
+    return _by_body(tree, plans.kernels.by_formulation("pair_wrenches", given, t, tree))
 
 
 def _by_body(tree: Tree, found: Floats) -> Floats:
@@ -171,13 +171,12 @@ def _compiled(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], t
     return found.result
 
 
-def on_bodies(plans: LoopPlans, found: Sequence[tuple[int, Floats] | tuple[int, Floats, int]], turn: Floats,
-              lead: tuple[int, ...]) -> Floats:
-    """Wrenches about links' origins as wrenches about the origins of their first bodies, or of those that are named."""
-    lead = np.broadcast_shapes(lead, *(load[1].shape[:-1] for load in found))
+def _on_bodies(plans: LoopPlans, found: Sequence[tuple[int, Floats]], turn: Floats, lead: tuple[int, ...]) -> Floats:
+    """Wrenches about links' origins as wrenches about the origins of their first bodies."""
+    lead = np.broadcast_shapes(lead, *(load.shape[:-1] for _, load in found))
     out = np.zeros((*lead, len(plans.tree.body_names) - 1, 6))
-    for link, wrench, *named in found:
-        body = named[0] if named else plans.tree.members[link][0] if link else 0
+    for link, wrench in found:
+        body = plans.tree.members[link][0] if link else 0
         if body:
             # the body's origin from the link's
             shift = (turn[..., link, :, :] @ plans.model.body_shift(body)[..., None])[..., 0]
@@ -186,10 +185,10 @@ def on_bodies(plans: LoopPlans, found: Sequence[tuple[int, Floats] | tuple[int, 
     return out
 
 
-def law_wrench(plans: LoopPlans, joint: str, q: npt.ArrayLike, u: npt.ArrayLike, t: npt.ArrayLike) -> Floats:
+def law_wrench(plans: LoopPlans, joint: str, given: Mapping[str, npt.ArrayLike], t: npt.ArrayLike) -> Floats:
     """What elements exert along a loop joint's coordinates on its child, about the joint's point there."""
-    sight, link = machine_view(plans, q, u, t), plans.tree.joint_links.get(joint)
-    return np.zeros(6) if link is None else stacked(joint_load(plans.tree, link, sight.moving, sight.around))
+    sight, link = machine_view(plans, given["q"], given["u"], t, given["tau"]), plans.tree.joint_links.get(joint)
+    return np.zeros(6) if link is None else _stacked(joint_load(plans.tree, link, sight.moving, sight.around))
 
 
 def _coordinates(plans: LoopPlans, q: npt.ArrayLike) -> Floats:
@@ -254,13 +253,16 @@ def link_motions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t:
 
 
 def machine_view(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, t: npt.ArrayLike,
-                 kind: type[MachineView] = MachineView) -> MachineView:
-    """The machine on arrays, as laws see it."""
+                 tau: npt.ArrayLike | None = None, kind: type[MachineView] = MachineView) -> MachineView:
+    """The machine on arrays, as laws see it; `tau` are the joint forces that are given."""
     def read(which: int) -> Callable[[int, int], Number]:
         return lambda link, i: plans.loops.read(link, q, u, t)[which][i]
 
+    def given(link: int, i: int) -> Number:
+        return np.asarray(tau, dtype=float)[..., int(plans.tree.extended.u_start[link]) + i]
+
     return kind(plans.tree, read(0), read(1), link_motions(plans, q, u, t), binder(plans), _times(t),
-                Transform(Identity(), Vector.zero()))
+                Transform(Identity(), Vector.zero()), None if tau is None else given)
 
 
 def _sized(total: Number, lead: tuple[int, ...]) -> Floats:
@@ -272,6 +274,6 @@ def _times(t: npt.ArrayLike) -> Floats:
     return np.asarray(t, dtype=float)
 
 
-def stacked(wrench: Force) -> Floats:
+def _stacked(wrench: Force) -> Floats:
     """A wrench as an array (..., 6)."""
     return np.stack(np.broadcast_arrays(*wrench.moment, *wrench.force), axis=-1).astype(float)

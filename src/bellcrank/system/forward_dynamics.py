@@ -13,12 +13,11 @@ from bellcrank.errors import AssemblyError, SingularError, StateError
 from bellcrank.loops.null_space import null_space, solve_kkt
 from bellcrank.loops.plan import LoopPlan
 from bellcrank.system.element_trouble import explain_elements
-from bellcrank.system.evaluator import CompiledEvaluator, Evaluator, warn_of_interpretation
+from bellcrank.system.evaluator import Evaluator, warn_of_interpretation
 from bellcrank.system.force_elements import actuator_forces
-from bellcrank.system.forces_along import forced_dynamics
+from bellcrank.system.force_terms import acting
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Evaluation, Wrenches
-from bellcrank.system.named_forces import given_forces, loop_forces
-from bellcrank.system.tree_dynamics import bias, mass_matrix, run_forced, with_elements
+from bellcrank.system.tree_dynamics import mass_matrix, run_forced, tree_forces, with_elements
 from bellcrank.target.backend import DoorForm
 
 if TYPE_CHECKING:
@@ -64,26 +63,18 @@ def forward_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: 
             leading([own, given_tau])
             own = own + given_tau
         tau = own
-    if tau is not None and _knows_loop_forces(plans):
-        force = plans.configuration.forces(tau)
-    else:
-        force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
+    force = np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau)
     given = {"q": q, "u": u, "tau": force}
-    if plans.tree.looped:
-        if wrenches is None:
-            out: Floats | None = plans.kernels.kept("forward doors", lambda: forward_doors(plans)).one(q, u, force)
-            if out is not None:
-                return out
-        return _run_looped(plans, given, wrenches, t)
-    return run_forced(plans, "forward_dynamics", given, wrenches, t)
-
-
-def _knows_loop_forces(plans: LoopPlans) -> bool:
-    """Whether compiled code takes forces along loop joints: that of small machines; see `run_by_plan`."""
-    kernels = plans.kernels
-    return bool(plans.tree.loop_joints) and kernels.direct and not plans.model.dense_loops \
-        and kernels.backend != "numpy" and not kernels.springs_outside \
-        and not kernels.functions["forward_dynamics"].bases
+    if not plans.tree.looped:
+        return run_forced(plans, "forward_dynamics", given, wrenches, t)
+    if wrenches is None:  # without a result where forces act along loop joints (`lowering.loop_joints`)
+        out: Floats | None = plans.kernels.kept("forward doors", lambda: forward_doors(plans)).one(q, u, force)
+        if out is not None:
+            return out
+    machine = acting(plans, force)
+    if machine is not plans:
+        return forward_dynamics(machine, q, u, force, wrenches=wrenches, t=t)
+    return _run_looped(plans, given, wrenches, t)
 
 
 def hamilton(plans: LoopPlans, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces | None = None, *,
@@ -91,8 +82,8 @@ def hamilton(plans: LoopPlans, q: npt.ArrayLike, p: npt.ArrayLike, tau: Forces |
     """Hamilton's equations: speeds u and rates dp/dt of the state (q, p)."""
     check_time(t)
     nu = plans.tree.nu
-    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
-    given = {"q": q, "p": p, "tau": force}
+    force = np.zeros(nu) if tau is None else plans.configuration.forces(tau)
+    plans, given = acting(plans, force), {"q": q, "p": p, "tau": force}
     pairs = _run_looped(plans, given, wrenches, t, "constrained_hamilton") if plans.tree.looped else \
         run_forced(plans, "hamilton", given, wrenches, t)
     pairs = pairs.reshape(*pairs.shape[:-1], nu, 2)
@@ -131,21 +122,11 @@ def _run_looped(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: 
 
 def run_by_plan(plans: LoopPlans, name: str, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike,
                 plan: LoopPlan) -> tuple[Floats, LoopPlan]:
-    """A function of the loops by a plan, and the plan that served the last states if that one did not.
-
-    Forward dynamics has no result where forces act along loop joints (`lowering.loop_joints`), so that states without
-    such forces pay nothing for them; a function that costs more has.
-    """
+    """A function of the loops by a plan, and the plan that served the last states if that one did not."""
     own, run = with_elements(plans, given, wrenches, t) if "tau" in given else wrenches, plans.kernels.planned(plan)
-    knows = name == "forward_dynamics" and _knows_loop_forces(plans)
-    if knows and isinstance(run, CompiledEvaluator) and run.lacks_loop_joints(plans.kernels.functions[name]) \
-            and loop_forces(plans, given["tau"]):
-        return run_by_plan(plans, forced_dynamics(plans.kernels), given, wrenches, t, plan)
     found = plans.kernels.evaluate(name, given, own, t, run)
     if not found.finite:
         plans.kernels.check_inputs(found)
-        if knows and loop_forces(plans, given["tau"]):
-            return run_by_plan(plans, forced_dynamics(plans.kernels), given, wrenches, t, plan)
         plan = _replan(plans, found, own is not None, plan)
     return found.result, plan
 
@@ -196,8 +177,8 @@ def dense_dynamics(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenche
     space = null_space(jacobian[..., free], plans.loops.row_sizes, plans.tree.speed_sizes[free])
     _check_rank(plans, np.asarray(q, dtype=float), np.asarray(space[2].sum(axis=-1)), t)
     try:
-        udot, loads = solve_kkt(matrix, jacobian, gamma, tau - bias(plans, q, u, wrenches=wrenches, t=t), driven, free,
-                                space)
+        bias = tree_forces(plans, q, u, np.zeros(plans.tree.nu), wrenches, t, tau)
+        udot, loads = solve_kkt(matrix, jacobian, gamma, tau - bias, driven, free, space)
     except np.linalg.LinAlgError:
         raise SingularError(f"forward_dynamics of {plans.tree.name!r} has no unique result: nothing resists some "
                             "motion that its loops allow") from None

@@ -16,7 +16,7 @@ from bellcrank.loops.null_space import null_space
 from bellcrank.loops.tolerances import OPEN, RANK
 from bellcrank.system.drive_programs import allowed_motions, drive_entries, drive_program
 from bellcrank.system.force_elements import actuator_forces
-from bellcrank.system.force_terms import TERMS, in_terms
+from bellcrank.system.force_terms import TERMS, acting, in_terms
 from bellcrank.system.forward_dynamics import forward_dynamics
 from bellcrank.system.held_values import weighting
 from bellcrank.system.kernels import Wrenches
@@ -28,7 +28,6 @@ from bellcrank.system.loop_errors import (
     loop_rows,
 )
 from bellcrank.system.loop_loads import loop_loads
-from bellcrank.system.named_forces import given_forces, loop_forces
 from bellcrank.system.tree_dynamics import tree_forces
 from bellcrank.system.whole_programs import run_whole, with_careful_states
 from bellcrank.target.backend import DoorForm
@@ -52,9 +51,9 @@ def inverse_dynamics(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot:
     """Joint forces tau for accelerations udot."""
     check_time(t)
     if plans.tree.looped:
-        return in_terms(plans, terms, lambda machine, acting: _looped_inverse(
-            machine, q, u, udot, actuated, weights, acting, t), wrenches)
-    forces = in_terms(plans, terms, lambda machine, acting: tree_forces(machine, q, u, udot, acting, t), wrenches)
+        return in_terms(plans, terms, lambda machine, felt: _looped_inverse(
+            machine, q, u, udot, actuated, weights, felt, t), wrenches)
+    forces = in_terms(plans, terms, lambda machine, felt: tree_forces(machine, q, u, udot, felt, t), wrenches)
     return forces if actuated is None else _actuated_tree(plans, forces, actuated)
 
 
@@ -177,16 +176,13 @@ def _virtual_motions(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike) -> Fl
 def _looped_drives(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
                    wrenches: Wrenches, t: npt.ArrayLike) -> Floats:
     """All joint forces: tau where the motion is free, the enforcing force where it is prescribed."""
-    own = loop_forces(plans, np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau))
-    force, wrenches, _ = given_forces(plans, q, tau, wrenches, t)
-    force = actuator_forces(plans, q, u, force, t=t)
+    force = actuator_forces(plans, q, u, np.zeros(plans.tree.nu) if tau is None else tau, t=t)
     if not plans.model.prescribed_mask().any():
         out = np.array(np.broadcast_to(force, np.broadcast_shapes(force.shape, np.shape(udot))))
     else:
-        given = {"q": q, "u": u, "udot": udot, "tau": force}
+        plans, given = acting(plans, force), {"q": q, "u": u, "udot": udot, "tau": force}
         out = run_whole(plans, "enforced_forces", given, wrenches, t, partial(_careful_drives, plans))
-    for name, amount in own.items():
-        out[..., plans.configuration.speed_entries(name)] = amount
+        out = np.where(plans.tree.loop_speeds(), force, out)
     lost = absent(q)
     return np.where(lost[..., None], np.nan, out) if lost.any() else out
 
@@ -195,7 +191,7 @@ def _careful_drives(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrench
                     ) -> Floats:
     """The same by the multipliers of all constraints."""
     q, u, udot = given["q"], given["u"], given["udot"]
-    needed = tree_forces(plans, q, u, udot, wrenches, t)
+    needed = tree_forces(plans, q, u, udot, wrenches, t, given["tau"])
     out = np.array(np.broadcast_to(given["tau"], needed.shape))
     _enforce(plans, q, u, udot, needed, out, wrenches, t)
     return out
@@ -206,12 +202,10 @@ def _enforce(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.Arr
     """Put what enforces prescribed motions into joint forces: what the tree needs there, less what the loops supply."""
     driven = plans.model.prescribed_mask()
     if driven.any():
-        if loop_forces(plans, out):  # as wrenches, of which the tree needs to know, too
-            _, wrenches, _ = given_forces(plans, q, out, wrenches, t)
-            needed = tree_forces(plans, q, u, udot, wrenches, t)
-            loads = loop_loads(plans, q, u, np.where(plans.tree.loop_speeds(), 0.0, out), udot, wrenches, t)
-        else:
-            loads = loop_loads(plans, q, u, out, udot, wrenches, t)
+        machine = acting(plans, out)
+        if machine is not plans:  # the tree needs to know of forces along loop joints, too
+            needed = tree_forces(machine, q, u, udot, wrenches, t, out)
+        loads = loop_loads(machine, q, u, out, udot, wrenches, t)
         out[..., driven] = (needed - plans.loops.driven_loads(q, loads, t))[..., driven]
 
 

@@ -30,6 +30,9 @@ __all__ = ["NO_DOORS", "DoorPair", "DoorTable", "Evaluation", "Kernels", "LateDo
 Wrenches = Mapping[str, npt.ArrayLike] | npt.ArrayLike | None
 Value = TypeVar("Value")
 
+#: functions of a motion, whatever forces make it, that elements between links enter
+_OF_MOTION = ("inverse_dynamics", "bias", "joint_wrenches", "loaded_wrenches", "pair_wrenches")
+
 
 class Evaluation(NamedTuple):
     """A function at a batch of states: what it was given, rows (n or 1, size), and what came out, (n, size)."""
@@ -158,6 +161,9 @@ class Kernels:
         self.model, self.maker, self.tree = model, maker, model.tree
         #: the functions there are, by name
         self.functions: dict[str, Function] = dict(functions_of(model.method, model.tree.looped))
+        if self.tree.forced:  # forces for a motion depend on those given along loop joints
+            self.functions |= {name: replace(self.functions[name], inputs=(*self.functions[name].inputs, "tau"))
+                               for name in _OF_MOTION}
         #: whether springs between links, of machines too large for them, act as external wrenches
         self.springs_outside = bool(self.tree.pairs) and maker.backend != "numpy" and not self.tree.whole and (
             self.tree.n > UNROLL_LINKS or maker.schedule == "rolled")
@@ -318,7 +324,7 @@ class Kernels:
 
     def law_trouble(self, q: Floats, u: Floats, t: float) -> str:
         """What laws say of a state that they do not cover, on numbers; nothing if they do."""
-        given = {"q": q, "u": u}
+        given = {"q": q, "u": u, "tau": np.zeros(self.tree.nu)}
         cams = {"loop_matrix": {"q": q}} if self.tree.relations else {}
         for name, read in ({"joint_laws": given, "bias": given} | cams).items():
             try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.arrays import Floats, check_time, check_unmasked, flat
+from bellcrank.arrays import Floats, check_time, flat
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.group_kinds import few_kinds
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["closure_index", "drawing_error", "largest_errors", "loop_acceleration_error", "loop_coordinates",
-           "loop_drive", "loop_error", "loop_jacobian", "loop_names", "loop_rate_error", "loop_rows", "loop_speeds",
+           "loop_error", "loop_jacobian", "loop_names", "loop_rate_error", "loop_rows", "loop_speeds",
            "loop_state", "open_shares", "over_groups"]
 
 
@@ -167,23 +166,6 @@ def loop_rows(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike = 0.0) -> Flo
     found = plans.kernels.run("joint_speeds", given, None, np.asarray(t, dtype=float)[..., None])
     rows = np.swapaxes(found[..., 1:, :] - found[..., :1, :], -1, -2)
     return np.where(plans.tree.loop_speeds()[:, None] & ~plans.tree.loop_speeds(), rows, 0.0)
-
-
-def loop_drive(plans: LoopPlans, q: npt.ArrayLike, forces: Mapping[str, npt.ArrayLike], *, t: npt.ArrayLike = 0.0
-               ) -> Floats:
-    """Joint forces tau of the spanning tree that do the same as forces {joint: (..., nu of the joint)} of joints
-    that close loops: equal power for every motion."""
-    check_time(t)
-    total = np.zeros(plans.tree.nu)
-    rows = loop_rows(plans, q, t) if forces else total
-    for joint, value in forces.items():
-        closure_index(plans, joint)
-        check_unmasked(f"force of {joint!r}", value)
-        entries = plans.configuration.speed_entries(joint)
-        amount = flat(f"force of {joint!r}", np.atleast_1d(np.asarray(value, dtype=float)), len(entries),
-                      "one for every speed of the joint")
-        total = total + (rows[..., entries, :] * amount[..., None]).sum(axis=-2)
-    return total
 
 
 def closure_index(plans: LoopPlans, joint: str) -> int:

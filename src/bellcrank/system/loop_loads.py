@@ -14,9 +14,9 @@ from bellcrank.errors import AssemblyError, SingularError
 from bellcrank.loops.closer import sparse_least
 from bellcrank.loops.null_space import null_space
 from bellcrank.system.evaluator import Evaluator
+from bellcrank.system.force_terms import acting
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_jacobian
-from bellcrank.system.named_forces import given_forces
 from bellcrank.system.tree_dynamics import tree_forces
 from bellcrank.system.whole_programs import run_whole
 
@@ -33,8 +33,8 @@ def loop_loads(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces
                wrenches: Wrenches = None, t: npt.ArrayLike = 0.0) -> Floats:
     """Multipliers of all constraints, shape (..., constraints): J^T lambda = what the tree lacks. Where constraints
     are redundant they are the smallest of all possible (minimum norm)."""
-    forces = given_forces(plans, q, tau, wrenches, t)
-    given, wrenches = {"q": q, "u": u, "udot": udot, "tau": forces.tau}, forces.wrenches
+    rows = plans.configuration.forces(tau)
+    plans, given = acting(plans, rows), {"q": q, "u": u, "udot": udot, "tau": rows}
     return run_whole(plans, "constraint_multipliers", given, wrenches, t, partial(_careful_loads, plans))
 
 
@@ -56,9 +56,9 @@ def group_program(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, name: st
 
 def lacking_forces(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike
                    ) -> Floats:
-    """What the constraints must supply at the free speeds, zero at prescribed ones, (..., nu)."""
-    needed = tree_forces(plans, given["q"], given["u"], given["udot"], wrenches, t)
-    return np.where(plans.model.prescribed_mask(), 0.0, needed - np.asarray(given["tau"], dtype=float))
+    """What the constraints must supply at the free speeds, zero at prescribed ones and at loop joints, (..., nu)."""
+    needed = tree_forces(plans, given["q"], given["u"], given["udot"], wrenches, t, given["tau"])
+    return np.where(plans.model.bound_mask(), 0.0, needed - np.asarray(given["tau"], dtype=float))
 
 
 def _careful_loads(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches: Wrenches, t: npt.ArrayLike

@@ -58,7 +58,6 @@ class Model:
     released: tuple[str, ...] = ()  #: what `System.release` has opened
     locked: tuple[Locked, ...] = ()  #: what `System.lock` holds
     whole: Tree | None = None  #: the tree as it was before `release`
-    along: tuple[str, ...] = ()  #: joints that were cut along which forces with parameters act, see `forces_along`
     absent: tuple[str, ...] = ()  #: bodies that are not in the run; they are locked
     pins: tuple[tuple[str, tuple[float, ...]], ...] = ()  #: closing joints that stops or locks of a run hold, and where
     near: Floats | None = None  #: a position near which the loops close, if that is known; else the neutral one

@@ -17,18 +17,17 @@ from bellcrank.schedule.sweeps import flatten
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.evaluator import Evaluator
 from bellcrank.system.force_elements import actuator_forces, law_wrench
-from bellcrank.system.forces_along import with_given_forces
+from bellcrank.system.force_terms import acting
 from bellcrank.system.forward_dynamics import forward_doors, forward_dynamics
 from bellcrank.system.inverse_dynamics import inverse_dynamics
 from bellcrank.system.kernels import NO_DOORS, DoorPair, Wrenches
 from bellcrank.system.loop_loads import group_program, lacking_forces, loop_loads
-from bellcrank.system.named_forces import GivenForces, given_forces
 from bellcrank.system.tree_dynamics import run_forced
 from bellcrank.system.usual_cut import usual_plans
 from bellcrank.system.whole_programs import with_careful_states
 from bellcrank.target.backend import Door, DoorForm
 from bellcrank.topology.builder import build_tree
-from bellcrank.topology.release import carried_joints, lock, pinned, release
+from bellcrank.topology.release import carried_joints, lock, pinned, release, with_given_forces
 
 if TYPE_CHECKING:
     from bellcrank.loops.plan import LoopPlan
@@ -43,28 +42,21 @@ def reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces 
               udot: npt.ArrayLike | None = None, wrenches: Wrenches = None, t: npt.ArrayLike = START
               ) -> dict[str, Floats]:
     """Wrench [moment; force] that each joint exerts on its child, drive included, shape (..., 6)."""
-    given: GivenForces | None = None
     force: Floats | None = None
     limited = udot is not None and bool(plans.tree.actuators)  # motions know no limits
     usual = None if limited else sharing_plans(plans, q, t, tau is None and udot is not None)
     if usual is not None:
         return _as_usual(plans, usual, q, u, tau, udot, wrenches, t)
     if tau is None and udot is not None and plans.tree.looped:
-        needed = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
-        given = given_forces(plans, q, needed, wrenches, t)
-        force, wrenches = np.asarray(given.tau), given.wrenches
+        force = inverse_dynamics(plans, q, u, udot, wrenches=wrenches, t=t)
     if tau is not None:
-        given = given_forces(plans, q, tau, wrenches, t)
-        force, wrenches = actuator_forces(plans, q, u, given.tau, t=t), given.wrenches
+        force = actuator_forces(plans, q, u, tau, t=t)
+    plans = acting(plans, force)
     if udot is None:
         udot = forward_dynamics(plans, q, u, force, wrenches=wrenches, t=t)
     program = reaction_program(plans, q, t)
-    out = _careful_reactions(plans, q, u, force, udot, wrenches, t) if program is None else _by_program(
+    return _careful_reactions(plans, q, u, force, udot, wrenches, t) if program is None else _by_program(
         plans, program, {"q": q, "u": u, "tau": force, "udot": udot}, wrenches, t)
-    for name, load in () if given is None else given.closing.items():  # drives included
-        child = plans.tree.body_names[_part(plans, name).child]
-        out[name] = out[name] + _in_axes(load, pose(plans.kernels, q, child, t=t).rotation)
-    return out
 
 
 def sharing_plans(plans: LoopPlans, q: npt.ArrayLike, t: npt.ArrayLike, drives: bool = False) -> LoopPlans | None:
@@ -142,23 +134,22 @@ def _by_program(plans: LoopPlans, program: ReactionProgram, given: Mapping[str, 
     return _named(program.names, rows.reshape(*rows.shape[:-1], len(program.names), 6))
 
 
-def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: Forces | None, udot: npt.ArrayLike,
-                       wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
+def _careful_reactions(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, tau: npt.ArrayLike | None,
+                       udot: npt.ArrayLike, wrenches: Wrenches, t: npt.ArrayLike) -> dict[str, Floats]:
     """Of large machines closing loads group by group; by singular values or sparse factors where that fails, and of
     others; the rest from the tree."""
     loops: dict[str, Floats] = {}
     all_given = wrenches
     bodies = plans.kernels.kept("unmerged tree", lambda: _unmerged(plans.model))
     run = plans.kernels.of_tree("reactions", lambda: bodies)
-    motion = {"q": q, "u": u, "udot": udot}
+    given = {"q": q, "u": u, "udot": udot, "tau": np.zeros(plans.tree.nu) if tau is None else tau}
     if plans.tree.looped:
-        given = motion | {"tau": np.zeros(plans.tree.nu) if tau is None else plans.configuration.forces(tau)}
         found = None if plans.kernels.direct else _by_groups(plans, run, bodies, given, wrenches, t)
         if found is not None:
             return found
         loops, loads = _loop_reactions(plans, given, wrenches, t)
         wrenches = loads if wrenches is None else plans.model.wrench_rows(wrenches) + loads
-    raw = run_forced(plans, "joint_wrenches", motion, wrenches, t, run, bodies)
+    raw = run_forced(plans, "joint_wrenches", given, wrenches, t, run, bodies)
     if plans.tree.relations:
         raw = raw - _of_couplers(plans, run.tree, given, all_given, t)
     return _ordered(run.tree, _on_children(plans, run, raw, q, t) | loops)
@@ -240,7 +231,7 @@ def _unmerged(model: Model) -> Tree:
     tree = build_tree(model.mechanism, merge_welds=False, free_frames=False, cut=model.tree.cut_names)
     absent = [(joint, None) for body in model.absent for joint in carried_joints(tree, body)]
     tree = lock(pinned(release(tree, model.released), dict(model.pins)), (*model.locked, *absent))
-    return with_given_forces(tree, model.along)
+    return with_given_forces(tree) if model.tree.forced else tree
 
 
 def closure_wrenches(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike | None, loads: Floats, t: npt.ArrayLike
@@ -268,7 +259,7 @@ def _by_groups(plans: LoopPlans, run: Evaluator, bodies: Tree, given: Mapping[st
                t: npt.ArrayLike) -> dict[str, Floats] | None:
     """Reactions by compiled code that loops over groups and over links; None where it takes other pivots. `run`: of
     `bodies`, the tree with every body a link of its own."""
-    q, u, tree, kernels = given["q"], given["u"], plans.tree, plans.kernels
+    q, tree, kernels = given["q"], plans.tree, plans.kernels
     planned = None if plans.model.batched else group_program(plans, q, t, "closing_wrenches")
     if planned is None:
         return None
@@ -280,15 +271,14 @@ def _by_groups(plans: LoopPlans, run: Evaluator, bodies: Tree, given: Mapping[st
         "places of closing wrenches", lambda: _closing_places(plans, run.tree))
     made = np.asarray((places @ found.out.T).T)
     loads, closing = (part.reshape(*found.lead, -1) for part in np.split(made, [6 * run.tree.n], axis=-1))
-    raw = run_forced(plans, "loaded_wrenches", {k: given[k] for k in ("q", "u", "udot")} | {"load": loads}, wrenches, t,
-                     run, bodies)
+    raw = run_forced(plans, "loaded_wrenches", {**given, "load": loads}, wrenches, t, run, bodies)
     if tree.relations:
         raw = raw - _of_couplers(plans, run.tree, given, wrenches, t)
     out = _named([c.name for c in tree.closures], closing.reshape(*found.lead, len(tree.closures), 6))
     acted = {k for pair in filter(tree.along_loops, tree.pairs) for k, _, _ in pair.terms}
     for name in (name for name in out if tree.joint_links.get(name) in acted):
         axes = pose(kernels, q, tree.body_names[_part(plans, name).child], t=t).rotation
-        out[name] = out[name] + _in_axes(law_wrench(plans, name, q, u, t), axes)
+        out[name] = out[name] + _in_axes(law_wrench(plans, name, given, t), axes)
     return _ordered(run.tree, _on_children(plans, run, raw, q, t) | out)
 
 
@@ -379,6 +369,6 @@ def _loop_reactions(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrench
                 arm = point - pose(plans.kernels, q, plans.tree.body_names[index], t=t).position
                 bodies[..., index - 1, :3] += wrench[..., :3] + np.cross(arm, wrench[..., 3:])
                 bodies[..., index - 1, 3:] += wrench[..., 3:]
-        total = second + law_wrench(plans, name, q, u, t)
+        total = second + law_wrench(plans, name, given, t)
         out[name] = _in_axes(total, pose(plans.kernels, q, plans.tree.body_names[part.child], t=t).rotation)
     return out, bodies

@@ -21,7 +21,7 @@ from bellcrank.lowering.function import Function
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import Number
 from bellcrank.system.drive_programs import drive_entries
-from bellcrank.system.forces_along import forced_tree, reading_tau
+from bellcrank.system.force_terms import forced
 from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.reactions import reaction_program
 from bellcrank.system.state_slopes import by_elimination
@@ -106,15 +106,12 @@ def traced_function(who: str, plans: LoopPlans, name: str, *, at: Any = None, wr
     """A function of a machine by its name; `at`: with loops, a state at which the plan is made. `who` asks is named in
     errors. Cost: that of tracing, some microseconds for every operation."""
     kind, body = checked_name(who, plans, name)
-    plans = by_elimination(plans)
+    plans = by_elimination(forced(plans) if kind in ("forward_dynamics", "reactions") else plans)
     plan = _plan(who, plans, at)
     if wrenches and kind not in _FORCED:
         raise ModelError(f"{who}: wrenches do not act in {name!r}; they do in {', '.join(_FORCED)}")
     tree = replace(plans.tree, plan=plan)
     entries, inputs, outputs, tree = _made(who, plans, kind, body, tree, wrenches)
-    if kind == "forward_dynamics" and tree.loop_joints:
-        wide = forced_tree(tree)
-        entries = reading_tau(wide, _made(who, plans, kind, body, wide, wrenches)[0])
     arrays = {x: _input(plans, x) for x in inputs}
     if tree.timed:
         arrays["t"] = InputArray((), ("t",))

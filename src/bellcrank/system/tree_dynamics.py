@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats
@@ -51,10 +52,12 @@ def with_elements(plans: LoopPlans, given: Mapping[str, npt.ArrayLike], wrenches
     if not plans.kernels.springs_outside:
         return wrenches
     if "u" not in given:
-        raise NotYetError(f"{plans.tree.name!r} has over {UNROLL_LINKS} links and springs between distant ones, "
-                          "whose dampers need speeds: Hamilton's equations are not supported for it")
-    springs = element_wrenches(plans, given["q"], given["u"], t=t) if unmerged is None else \
-        wrenches_on_bodies(plans, unmerged, given["q"], given["u"], t)
+        if any(getattr(getattr(pair, "along", None), "damped", True) for pair in plans.tree.pairs):
+            raise NotYetError(f"{plans.tree.name!r} has over {UNROLL_LINKS} links and springs between distant ones, "
+                              "whose dampers need speeds: Hamilton's equations are not supported for it")
+        given = {**given, "u": np.zeros(plans.tree.nu)}
+    springs = element_wrenches(plans, given["q"], given["u"], t=t, tau=given.get("tau")) if unmerged is None else \
+        wrenches_on_bodies(plans, unmerged, given, t)
     return springs if wrenches is None else springs + plans.model.wrench_rows(wrenches)
 
 
@@ -66,10 +69,11 @@ def without_laws(plans: LoopPlans, forces: Floats, q: npt.ArrayLike, u: npt.Arra
 
 
 def tree_forces(plans: LoopPlans, q: npt.ArrayLike, u: npt.ArrayLike, udot: npt.ArrayLike, wrenches: Wrenches,
-                t: npt.ArrayLike) -> Floats:
-    """Joint forces for given accelerations. Cost: O(n)."""
-    return without_laws(plans, run_forced(plans, "inverse_dynamics", {"q": q, "u": u, "udot": udot}, wrenches, t),
-                        q, u, t)
+                t: npt.ArrayLike, tau: npt.ArrayLike | None = None) -> Floats:
+    """Joint forces for given accelerations. `tau`: those that are given, for a machine in which forces along loop
+    joints act. Cost: O(n)."""
+    given = {"q": q, "u": u, "udot": udot, "tau": np.zeros(plans.tree.nu) if tau is None else tau}
+    return without_laws(plans, run_forced(plans, "inverse_dynamics", given, wrenches, t), q, u, t)
 
 
 def mass_matrix(kernels: Kernels, q: npt.ArrayLike, t: npt.ArrayLike) -> Floats:

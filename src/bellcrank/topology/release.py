@@ -1,4 +1,4 @@
-"""The same tree with some of its loops open, or with some of its joints locked or held."""
+"""The same tree with some of its loops open, its joints locked or held, or with forces along its loop joints."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from bellcrank.errors import ModelError, hint
+from bellcrank.mechanism.forces.machine_force import GivenForce
 from bellcrank.mechanism.joints.derived_joints import HeldJoint
 from bellcrank.mechanism.motion import STILL, Law, Prescribed
 from bellcrank.mechanism.turns import apply, by_columns, product
@@ -16,7 +17,8 @@ from bellcrank.spatial import Vector
 from bellcrank.topology.pairs import SumForce
 from bellcrank.topology.tree import Closure, LinkStep, LoopJoint, Tree
 
-__all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "release", "unlock_closures"]
+__all__ = ["carried_joints", "in_the_tree", "lock", "pin_parameter", "pinned", "release", "unlock_closures",
+           "with_given_forces"]
 
 
 def release(tree: Tree, names: Collection[str]) -> Tree:
@@ -140,6 +142,16 @@ def _welded(c: Closure, values: Sequence[float]) -> Closure:
         shift = tuple(x + d for x, d in zip(shift, apply(rows, t.translation), strict=True))
         rows = product(rows, by_columns(*(t.rotation.apply(Vector(*axis)) for axis in np.eye(3).tolist())))
     return c.welded(rows, shift)
+
+
+def with_given_forces(tree: Tree, joints: Collection[str] | None = None) -> Tree:
+    """The tree in which the joint forces "tau" act along loop joints, too, all or some of them: as elements along all
+    their coordinates. Forces along joints whose loops are open do nothing."""
+    names = [name for name in tree.loop_joint_names if name not in tree.forced and (joints is None or name in joints)]
+    links = [(c, tree.joint_links[c.name]) for c in tree.closures if c.is_joint and c.name in names]
+    pairs = [SumForce(f"force along {c.name}.{label}", ((link, k, 1.0),), GivenForce(link, k))
+             for c, link in links for k, label in enumerate(c.kind.speed_names)]
+    return replace(tree, pairs=(*tree.pairs, *pairs), forced=(*tree.forced, *names)) if names else tree
 
 
 def carried_joints(tree: Tree, body: str) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ class Tree:
     cut_reasons: tuple[str, ...] = ()
     closures: tuple[Closure, ...] = ()
     loop_joints: tuple[LoopJoint, ...] = ()  #: joints with coordinates that carry no link
-    forced: tuple[str, ...] = ()  #: those along which given forces are elements: see `system.forces_along`
+    forced: tuple[str, ...] = ()  #: those along which given forces are elements: see `release.with_given_forces`
     relations: tuple[Relation, ...] = ()
     steps: tuple[LinkStep, ...] = ()
     #: forces along coordinates of tree joints, by link: (coordinate, force)
@@ -293,6 +293,11 @@ class Tree:
     def loop_joint(self, link: int) -> LoopJoint | None:
         """The loop joint that is a link of the extended tree; None for links of the tree."""
         return self.loop_joints[link - self.n - 1] if link > self.n else None
+
+    @property
+    def loop_joint_names(self) -> tuple[str, ...]:
+        """Joints with coordinates that carry no link: they close loops, or would if `release` had not opened them."""
+        return tuple(own.name for own in self.loop_joints)
 
     def along_loops(self, pair: Pair | SumForce) -> TypeGuard[SumForce]:
         """Whether an element acts along a loop joint."""

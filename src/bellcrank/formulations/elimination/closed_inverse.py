@@ -155,8 +155,10 @@ def enforced_forces(tree: Sweeps) -> Field:
 
 
 def lacking_forces(machine: LoopedDirect) -> dict[int, Number]:
-    """The right hand side of (27), by free speed: what the constraints must supply."""
+    """The right hand side of (27), by free speed: what the constraints must supply. Forces along loop joints are
+    elements if they act."""
     tau, fixed = machine.given("tau"), machine.tree.prescribed_speeds()
+    fixed = fixed | machine.tree.loop_speeds() if machine.tree.forced else fixed
     return {v: x - tau[v] for v, x in needed_forces(machine).items() if not fixed[v]}
 
 

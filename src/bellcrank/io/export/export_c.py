@@ -20,13 +20,12 @@ from bellcrank.integrate import tableaux
 from bellcrank.integrate.fixed_step import OneStep, Stepping, explicit_step, semi_implicit_step, single_step
 from bellcrank.integrate.tableaux import Explicit
 from bellcrank.loops.plan import LoopPlan
-from bellcrank.lowering.choose import UNROLL_LINKS, kernel_source, together, trace
+from bellcrank.lowering.choose import UNROLL_LINKS, kernel_source, together
 from bellcrank.lowering.function import Function
 from bellcrank.simulate.machine import Code, make_code
 from bellcrank.simulate.steppers import NEAR_AND_FAR, ROUNDS
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.evaluator import CompiledEvaluator
-from bellcrank.system.forces_along import forced_tree, reading_tau
 from bellcrank.system.tree_dynamics import FORCED
 from bellcrank.target.array_loops import copy
 from bellcrank.target.backend import Backend, Call
@@ -35,6 +34,7 @@ from bellcrank.target.c.unit import CBackend, CBlock, CUnit, filled, wrapped
 from bellcrank.target.kernel_source import GraphKernel, KernelSource
 from bellcrank.target.program import Builder, Int, Real
 from bellcrank.target.switching import BAD_INPUT, GOOD, NO_RESULT, switching
+from bellcrank.topology.release import with_given_forces
 from bellcrank.topology.tree import wrench_order
 
 __all__ = ["Exported", "export_c"]
@@ -255,17 +255,19 @@ def _unwatched(extra: tuple[int, ...]) -> Function:
                     "speeds", whole=True)
 
 
+def _with_loop_forces(run: CompiledEvaluator) -> CompiledEvaluator:
+    """The same in which forces along loop joints act; machines that are too large have no result where some do."""
+    tree = with_given_forces(run.tree) if run.tree.n <= UNROLL_LINKS else run.tree
+    return run if tree is run.tree else CompiledEvaluator(tree, run.backend, run.schedule)
+
+
 def _source(system: System, run: CompiledEvaluator, item: Item, function: Function) -> KernelSource:
+    run = _with_loop_forces(run) if "tau" in function.inputs else run
     if not run.compiles_whole(function):
         instead = "" if item.title == "inverse_dynamics" else "; compile with method='auto'"
         raise ModelError(f"export_c: {item.title!r} of {system.model.name!r} by the method {system.model.method!r} is "
                          f"too large for one piece of code{instead}")
     traced, inputs = run.trace(function, item.wrenches), run.inputs(function, item.wrenches)
-    if function.name == "forward_dynamics" and run.tree.loop_joints and run.tree.n <= UNROLL_LINKS:
-        wide = forced_tree(run.tree)
-        found = trace(wide, function, item.wrenches, "unrolled")
-        if isinstance(found, list):  # forces at joints where loops are cut act, too
-            return GraphKernel(reading_tau(wide, found), inputs)
     if not (system.model.tree.joint_forces and function.name in ("inverse_dynamics", "bias")):
         return kernel_source(run.tree, function, inputs, traced)
     if not isinstance(traced, list):  # what springs on the joints contribute is taken off
@@ -347,8 +349,8 @@ def add_step(draft: Draft, stepper: str) -> None:
     codes = []
     for i, run in enumerate(draft.runs):
         unit.plan = str(i) if len(draft.runs) > 1 else ""
-        codes.append(make_code(run, system.kernels.functions, 1, momenta=system.model.method == "momenta",
-                               separate=stepper == "semi_implicit"))
+        codes.append(make_code(_with_loop_forces(run), system.kernels.functions, 1,
+                               momenta=system.model.method == "momenta", separate=stepper == "semi_implicit"))
     layout, work = _layout(codes, stages)
     given = [draft.array("tau", draft.macro("NU")), f"{unit.real} t", f"{unit.real} h"]
     if system.model.tree.parameters:

@@ -24,8 +24,8 @@ from bellcrank.mechanism.forces.element import Along, Element
 from bellcrank.scalar.functions import maximum, minimum, sqrt, tanh
 from bellcrank.scalar.graph import Number
 
-__all__ = ["Bristle", "BristleForce", "BristleRate", "KnownForce", "MachineForce", "MachineLaw", "RollingResistance",
-           "sliding", "stored_by"]
+__all__ = ["Bristle", "BristleForce", "BristleRate", "GivenForce", "KnownForce", "MachineForce", "MachineLaw",
+           "RollingResistance", "sliding", "stored_by"]
 
 #: a law: what it sees of the machine in, a number or numbers out; written with `bellcrank.math`
 MachineLaw = Callable[[Any], Any]
@@ -44,6 +44,24 @@ class KnownForce(Along):
 
     def force(self, x: Number, rate: Number) -> Number:
         return self.value
+
+
+@dataclass(frozen=True)
+class GivenForce(Along):
+    """The joint force that is given along a coordinate of a joint, a link of the extended tree."""
+
+    link: int
+    coordinate: int
+
+    @property
+    def damped(self) -> bool:
+        return False
+
+    def seen(self, machine: Any) -> Along:
+        return KnownForce(machine.given(self.link, self.coordinate))
+
+    def force(self, x: Number, rate: Number) -> Number:
+        raise AssertionError("a force that is given is seen before it acts")
 
 
 @dataclass(frozen=True)
