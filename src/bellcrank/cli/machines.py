@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["cite", "compare", "convert", "examples", "export_c", "inspect", "paper", "papers"]
 
 
-# -- the commands that speak of machines and formulations: ``inspect``, ``compare``, ``examples``, ``cite`` ---
 # -- the commands ``convert`` and ``export-c``, and what was made of a file, for machines -----------
 def report_data(report: ReadReport) -> dict[str, Any]:
     """What was made of a file, for machines."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["PlotRequest", "Request", "StudyRequest", "plot", "simulate", "sweep"]
 
 
-# -- ``bellcrank simulate`` and ``bellcrank plot`` --------------------------------------------------
 # -- results of runs on the command line: names of their files, and energy that went away -----------
 #: samples that are enough to estimate an integral over the run
 _ENOUGH = 2000

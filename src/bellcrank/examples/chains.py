@@ -79,7 +79,6 @@ def general_chain(n: int, joint: Callable[..., Joint], seed: int = 0) -> Mechani
     return m
 
 
-# -- robots: arms and legged machines, with and without loops, and platforms on several legs --------
 # -- robots and machines with tree structure --------------------------------------------------------
 def scara() -> Mechanism:
     """A SCARA robot: two parallel hinges and a quill that turns and slides."""

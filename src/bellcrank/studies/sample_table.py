@@ -194,7 +194,6 @@ def told_distribution(given: Any) -> str:
     return f"uniform({', '.join(f'{float(x):g}' for x in given)})"
 
 
-# -- what a sweep varies, as one table --------------------------------------------------------------
 # -- samples that are made when they are asked for: of billions of runs, those of a chunk are in memory ---
 Whole = npt.NDArray[np.uint64]
 

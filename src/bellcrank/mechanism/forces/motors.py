@@ -16,7 +16,6 @@ __all__ = ["EVERY", "Actuator", "Armature", "CurrentRate", "CylinderForce", "DcM
            "MotorTorque", "PressureRate", "Servo", "flow_through", "within"]
 
 
-# -- motors on joints: servos, actuators within limits, direct-current motors, and the inertia of their rotors ---
 # -- drives that follow a target by themselves ------------------------------------------------------
 _OF_TIME = ("target", "target_rate", "offset")
 

@@ -38,7 +38,6 @@ from bellcrank.spatial import AboutX, AboutZ, Force, General, Matrix3, Motion, R
 __all__ = ["Cylindrical", "Planar", "Prismatic", "Revolute", "Screw", "Universal", "Weld"]
 
 
-# -- joints about and along one axis: revolute, prismatic, cylindrical and screw --------------------
 # -- revolute joint: one angle about an axis --------------------------------------------------------
 class Revolute(AxisJoint):
     """A hinge. q = angle [rad], u = rate [rad/s].
