@@ -20,7 +20,7 @@ import numpy as np
 from cassie import model
 
 import bellcrank as bc
-from bellcrank.view.posture import Posture
+from bellcrank.view.force_curves import Posture
 
 #: seconds for one number
 SPAN = 2.0

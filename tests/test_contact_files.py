@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bellcrank as bc
-from bellcrank.io.common.shape_records import heights_of_image
+from bellcrank.io.common.model_meshes import heights_of_image
 
 MJCF = """<mujoco><asset><hfield name="hills" nrow="3" ncol="4" size="2 1 0.5 0.1"
   elevation="0 0 0 0  0 1 0.5 0  0 0 0 1"/></asset>

@@ -13,7 +13,7 @@ import bellcrank as bc
 import loop_extras
 import looped
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.mjcf.polynomial import Polynomial, coefficients_of
+from bellcrank.io.mjcf.activations import Polynomial, coefficients_of
 from bellcrank.io.native import same_mechanism
 
 R, L = 0.3, 1.1

@@ -19,7 +19,7 @@ import pytest
 import bellcrank as bc
 import children
 from bellcrank.errors import FileError
-from bellcrank.files import separate_process
+from bellcrank.files import model_files
 from bellcrank.simulate import netcdf, probe
 from bellcrank.simulate.classic import check_classic
 
@@ -211,7 +211,7 @@ def test_a_library_that_crashes_or_never_returns(what: str, said: str, good: dic
     (tmp_path / "run.nc").write_bytes(good["hdf5"])
     (tmp_path / "python").write_text(f"#!/bin/sh\nexec 1>&- 2>&-\n{what}\n")
     (tmp_path / "python").chmod(0o700)
-    monkeypatch.setattr(separate_process, "LIMIT", 0.5)
+    monkeypatch.setattr(model_files, "LIMIT", 0.5)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     before = time.perf_counter()
     with pytest.raises(FileError, match=rf"run\.nc.*{said}"):

@@ -49,6 +49,6 @@ def test_tests_and_doctests_run(order: str, elsewhere: dict[str, str]) -> None:
     if order == "random":
         pytest.importorskip("pytest_randomly")
     told = pytest_of(ROOT, elsewhere, *(("-p", "randomly") if order == "random" else ()), "-v",
-                     "tests/test_condition_names.py", "src/bellcrank/io/common/names.py",
+                     "tests/test_condition_names.py", "src/bellcrank/io/common/xml.py",
                      "src/bellcrank/mechanism/joints")
     assert "passed" in told

@@ -18,7 +18,7 @@ import pytest
 import bellcrank as bc
 from bellcrank.view import live_server
 from bellcrank.view.animating import why_not
-from bellcrank.view.posture import Posture
+from bellcrank.view.force_curves import Posture
 from cli_calls import call
 
 

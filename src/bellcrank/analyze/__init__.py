@@ -18,7 +18,7 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
            "drawing_errors": "loop_diagnostics", "drive": "driven", "element_wrenches": "element_forces",
            "equilibrium": "statics", "equilibrium_derivatives": "compliances",
-           "explain": "explanation", "gradient": "objectives", "identify": "identification",
+           "explain": "explanation", "gradient": "compliances", "identify": "identification",
            "in_speeds": "chosen_speeds", "inertial_parameters": "identification",
            "inverse_dynamics_with_contacts": "contact_inverse", "linearize": "linear_models",
            "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
@@ -39,7 +39,7 @@ __all__ = ["actuator_forces", "base_parameters", "body_energies", "branches", "c
 if TYPE_CHECKING:
     from bellcrank.analyze.chosen_speeds import in_speeds
     from bellcrank.analyze.comparison import compare
-    from bellcrank.analyze.compliances import equilibrium_derivatives
+    from bellcrank.analyze.compliances import equilibrium_derivatives, gradient
     from bellcrank.analyze.contact_inverse import inverse_dynamics_with_contacts
     from bellcrank.analyze.curves import branches, coupler_curve, workspace
     from bellcrank.analyze.deformed_bodies import deflection, draw_deflection, section_forces, stresses
@@ -65,7 +65,6 @@ if TYPE_CHECKING:
         loop_loads,
         loop_speeds,
     )
-    from bellcrank.analyze.objectives import gradient
     from bellcrank.analyze.operator_algebra import mass_factors, operators, partition
     from bellcrank.analyze.statics import equilibrium
     from bellcrank.analyze.vibration import modes

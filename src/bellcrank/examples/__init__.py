@@ -9,7 +9,7 @@ from typing import Any
 
 from bellcrank.arguments import checked
 from bellcrank.errors import ModelError
-from bellcrank.examples import chains, ladders, linkages, vehicles
+from bellcrank.examples import chains, ladders, linkages
 from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["load", "names"]
@@ -22,8 +22,8 @@ _MAKERS: dict[str, Callable[..., Mechanism]] = {
     "four_bar": linkages.four_bar, "slider_crank": linkages.slider_crank, "five_bar": linkages.five_bar,
     "redundant_five_bar": linkages.redundant_five_bar, "jansen": linkages.jansen, "andrews": linkages.andrews,
     "scissor_lift": linkages.scissor_lift, "bennett": ladders.bennett, "bricard": ladders.bricard,
-    "quarter_car": vehicles.quarter_car, "double_wishbone": vehicles.double_wishbone,
-    "whipple_bicycle": vehicles.whipple_bicycle, "stewart": chains.stewart,
+    "quarter_car": linkages.quarter_car, "double_wishbone": linkages.double_wishbone,
+    "whipple_bicycle": linkages.whipple_bicycle, "stewart": chains.stewart,
     "delta": chains.delta, "ladder": ladders.ladder, "rope_ladder": ladders.rope_ladder,
     "four_bar_chain": ladders.four_bar_chain, "n_four_bars": ladders.n_four_bars,
     "linkage_quadruped": chains.linkage_quadruped}

@@ -1,17 +1,26 @@
-"""Files of bounded size: read whole, written whole or not at all."""
+"""Files: of bounded size, read whole or in a process of their own; written whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import stat
+import subprocess
+import sys
 import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from bellcrank.errors import FileError
+from bellcrank.files import child
 
-__all__ = ["contents", "regular_bytes", "text_contents", "write_bytes", "write_text"]
+__all__ = ["LIMIT", "contents", "read_apart", "regular_bytes", "text_contents", "write_bytes", "write_text"]
 
 
+# -- files of bounded size: read whole, written whole or not at all ---------------------------------
 # -- the bytes and the text of a model file, of bounded size ----------------------------------------
 def regular_bytes(path: str, most: int) -> bytes | None:
     """The bytes of a regular file, one more than `most` if there are more; None for pipes, folders and terminals,
@@ -92,3 +101,37 @@ def _mode(target: str) -> int:
     if not stat.S_ISREG(found.st_mode):
         raise OSError(0, "is not a regular file")
     return stat.S_IMODE(found.st_mode)
+
+
+# -- files read by a process of its own, where a library may crash on a damaged one, or never come back ---
+#: how long reading may take [s], and how much more for every byte of the file
+LIMIT, _PER_BYTE = 20.0, 5e-6
+
+
+def read_apart(kind: str, path: Path) -> dict[str, npt.NDArray[Any]]:
+    """The arrays that a process of its own (`child`) reads from a file.
+
+    Raises `ValueError` if the library of this kind refuses the file, crashes, takes more memory than 8 GB or more time
+    than `LIMIT`. Cost: that of starting Python and the library, 0.3 s or more.
+    """
+    if not sys.executable:  # an interpreter inside another program: the library has to be trusted
+        return child.KINDS[kind](str(path))
+    limit = LIMIT + _PER_BYTE * path.stat().st_size
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory(prefix="bellcrank-") as folder:
+        out = Path(folder, "arrays.npz")
+        try:
+            done = subprocess.run([sys.executable, "-P", child.__file__, kind, str(path.absolute()), str(out)],
+                                  capture_output=True, text=True, timeout=limit, env=environment,
+                                  stdin=subprocess.DEVNULL, errors="replace", check=False)
+        except subprocess.TimeoutExpired:
+            raise ValueError(f"the {kind} library did not come back in {limit:.3g} s: the file is damaged") from None
+        except OSError:  # no further process
+            return child.KINDS[kind](str(path))
+        if done.returncode:
+            lines = done.stdout.strip().splitlines() or [f"the {kind} library crashes on it ({done.returncode})"]
+            raise ValueError(lines[-1][:500])
+        if not out.exists():
+            return {}
+        with np.load(out, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}

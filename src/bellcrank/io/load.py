@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.names import control_character
+from bellcrank.io.common.xml import control_character
 from bellcrank.io.report import ReadReport, condensed
 from bellcrank.mechanism.mechanism import Mechanism
 

@@ -18,8 +18,7 @@ from bellcrank.mechanism.forces.element import Along, required_arguments
 from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate, MachineLaw
 from bellcrank.mechanism.forces.motors import CurrentRate, CylinderForce, MotorTorque, PressureRate
 from bellcrank.mechanism.forces.tyre import TyreRate
-from bellcrank.mechanism.parts import AddedOutput, AddedState, FirstOrder
-from bellcrank.mechanism.placed_elements import JointForce, JointSum, Spring
+from bellcrank.mechanism.parts import AddedOutput, AddedState, FirstOrder, JointForce, JointSum, Spring
 from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from bellcrank.mechanism.checks import new_name, number, triple
 from bellcrank.mechanism.forces import Bushing, Drag, Wrench
 from bellcrank.mechanism.forces.element import required_arguments
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.placed_elements import BodyDrag, FrameBushing, Law2, Spring
+from bellcrank.mechanism.parts import BodyDrag, FrameBushing, Law2, Spring
 from bellcrank.mechanism.pose import Pose
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero

@@ -24,7 +24,7 @@ from bellcrank.mechanism.forces.element import Along, TableLaw, required_argumen
 from bellcrank.mechanism.forces.machine_force import MachineLaw
 from bellcrank.mechanism.forces.motors import EVERY
 from bellcrank.mechanism.joints.quaternion_joints import Spherical
-from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum, Law2
+from bellcrank.mechanism.parts import JointDrive, JointForce, JointSum, Law2
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero
 

@@ -15,7 +15,7 @@ from bellcrank.mechanism.contact.contact_material import PlacedContact
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.element import bound
 from bellcrank.mechanism.forces.machine_force import MachineLaw
-from bellcrank.mechanism.placed_elements import FrameBushing, JointForce
+from bellcrank.mechanism.parts import FrameBushing, JointForce
 from bellcrank.scalar.graph import LEAF, Graph, Number, Scalar, reachable
 from bellcrank.spatial import Vector
 

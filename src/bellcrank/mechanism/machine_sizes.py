@@ -21,7 +21,7 @@ from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Connection, Mechanism
-    from bellcrank.mechanism.placed_elements import Constraint
+    from bellcrank.mechanism.parts import Constraint
 
 __all__ = ["coordinate_sizes", "power_of_two", "speed_sizes", "turns", "typical_length"]
 

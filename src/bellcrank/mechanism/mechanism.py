@@ -34,9 +34,8 @@ from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Planar, Universal, Weld
 from bellcrank.mechanism.joints.joint import Joint, unit_vector
 from bellcrank.mechanism.motion import Entry, Fixed, Law, Law1, ParametricLaw, Prescribed
-from bellcrank.mechanism.parts import Body, Connection, Frame
+from bellcrank.mechanism.parts import Body, Connection, Constraint, Coupler, Frame
 from bellcrank.mechanism.pickling import check_picklable
-from bellcrank.mechanism.placed_elements import Constraint, Coupler
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.turns import Rows, has_parameter, way_between
 from bellcrank.scalar.evaluation import evaluate

@@ -1,4 +1,7 @@
-"""The records of a mechanism: bodies, joints between them, frames on them.
+"""The records of a mechanism: bodies, joints between them, frames on them, and what acts between bodies, with the
+places where it acts.
+
+The records of a mechanism: bodies, joints between them, frames on them.
 
 States of elements: first-order dynamics that run along with the machine.
 
@@ -17,19 +20,22 @@ import numpy as np
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.constraint_rows import Row, Side
-from bellcrank.mechanism.forces.element import Along
+from bellcrank.mechanism.forces import Actuator, Bushing, Drag
+from bellcrank.mechanism.forces.element import Along, Law2
 from bellcrank.mechanism.forces.machine_force import MachineForce, MachineLaw
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free
 from bellcrank.mechanism.joints.joint import Z_TURN, Array, Joint
-from bellcrank.mechanism.motion import Prescribed
+from bellcrank.mechanism.motion import Part, Prescribed
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number
 from bellcrank.spatial import Motion, Transform
 
-__all__ = ["AddedOutput", "AddedState", "Body", "Connection", "FirstOrder", "Frame", "StateRate"]
+__all__ = ["AddedOutput", "AddedState", "Body", "BodyDrag", "Connection", "Constraint", "Coupler", "FirstOrder",
+           "Frame", "FrameBushing", "JointDrive", "JointForce", "JointSum", "Law2", "Spring", "StateRate"]
 
 
+# -- the records of a mechanism ---------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Body:
     """A rigid body; `index` 0 is the ground."""
@@ -137,3 +143,110 @@ class AddedState:
     rate: MachineLaw
     initial: Number
     units: str
+
+
+# -- what acts between the bodies of a mechanism besides joints, with the places where it acts ------
+@dataclass(frozen=True, slots=True)
+class JointForce:
+    """A force along one coordinate of a joint that depends on it and on its rate."""
+
+    name: str
+    joint: str
+    coordinate: int
+    along: Along
+
+    @property
+    def law(self) -> Law2:
+        """Coordinate and rate in, force along the coordinate out."""
+        return self.along.force
+
+
+@dataclass(frozen=True, slots=True)
+class JointSum:
+    """A force along a sum of joint coordinates, each times its factor, as cables and differentials make it.
+
+    Every coordinate feels the force times its factor. The force acts between the two bodies of each joint, beside the
+    joint: it is no part of the joint's reaction.
+    """
+
+    name: str
+    terms: tuple[tuple[str, int, Number], ...]  #: joint, coordinate, factor
+    along: Along
+
+    @property
+    def law(self) -> Law2:
+        """Sum and rate in, force along the sum out."""
+        return self.along.force
+
+
+@dataclass(frozen=True, slots=True)
+class JointDrive:
+    """An actuator on one coordinate of a joint."""
+
+    name: str
+    joint: str
+    coordinate: int
+    actuator: Actuator
+
+
+@dataclass(frozen=True, slots=True)
+class Spring:
+    """A force along the line between two points."""
+
+    name: str
+    first: int
+    second: int
+    first_point: tuple[Number, ...]
+    second_point: tuple[Number, ...]
+    along: Along
+
+    @property
+    def law(self) -> Law2:
+        """Distance and rate in, tension out; positive pulls the points together."""
+        return lambda x, rate: -self.along.force(x, rate)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBushing:
+    """A bushing between frames on two bodies."""
+
+    name: str
+    first: int
+    second: int
+    first_pose: Pose
+    second_pose: Pose
+    bushing: Bushing
+
+
+@dataclass(frozen=True, slots=True)
+class BodyDrag:
+    """Drag on a body at a point of it."""
+
+    name: str
+    body: int
+    at: tuple[Number, ...]
+    drag: Drag
+
+
+@dataclass(frozen=True, slots=True)
+class Coupler:
+    """A relation of joint coordinates: the sum of what each adds equals `offset`, a number or a function of time.
+
+    A coordinate adds factor * coordinate, or a function of it.
+    """
+
+    name: str
+    terms: tuple[tuple[str, int, Part], ...]  #: joint, coordinate, factor or function
+    offset: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A constraint between points or axes of two bodies that is no joint: it can only close loops."""
+
+    name: str
+    kind: object  #: a closure with ``rows(first, second)``
+    parent: int
+    child: int
+    parent_pose: Pose
+    child_pose: Pose

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError, hint
 from bellcrank.lowering.machine_view import MachineView
-from bellcrank.mechanism.placed_elements import JointDrive, JointForce, JointSum
+from bellcrank.mechanism.parts import JointDrive, JointForce, JointSum
 from bellcrank.system.force_elements import (
     actuator_forces,
     machine_view,

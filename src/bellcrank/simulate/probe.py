@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bellcrank.files.separate_process import read_apart
+from bellcrank.files.model_files import read_apart
 
 __all__ = ["check_hdf5", "trust", "trusted"]
 

@@ -20,7 +20,7 @@ from bellcrank.errors import BellcrankError, ModelError, NotYetError, StateError
 from bellcrank.mechanism.carried_joints import closing_numbers, frame_parameters
 from bellcrank.mechanism.joints import Free, Weld
 from bellcrank.mechanism.mechanism import Connection, Mechanism
-from bellcrank.mechanism.placed_elements import Constraint
+from bellcrank.mechanism.parts import Constraint
 from bellcrank.mechanism.pose import Pose
 from bellcrank.system.body_kinematics import pose
 from bellcrank.system.kernels import Kernels

@@ -16,8 +16,7 @@ from bellcrank.mechanism.forces.element import Along
 from bellcrank.mechanism.forces.motors import EVERY
 from bellcrank.mechanism.joints import Prismatic
 from bellcrank.mechanism.mechanism import Connection, Mechanism
-from bellcrank.mechanism.parts import StateRate
-from bellcrank.mechanism.placed_elements import Constraint
+from bellcrank.mechanism.parts import Constraint, StateRate
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import Vector

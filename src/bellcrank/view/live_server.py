@@ -39,8 +39,8 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, ModelError
+from bellcrank.view.force_curves import Posture
 from bellcrank.view.packing import pack
-from bellcrank.view.posture import Posture
 from bellcrank.view.scene import Scene
 from bellcrank.view.standalone_page import live_page
 

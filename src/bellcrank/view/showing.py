@@ -23,9 +23,8 @@ from bellcrank.simulate.turning import unit_quaternions
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.machine_functions import Machine
 from bellcrank.system.state import State
-from bellcrank.view.force_curves import GrowingCurves
+from bellcrank.view.force_curves import MOST_SPEEDS, GrowingCurves, Posture
 from bellcrank.view.live_server import LiveServer, Remaking, Session
-from bellcrank.view.posture import MOST_SPEEDS, Posture
 from bellcrank.view.scene import Scene
 from bellcrank.view.scenes import RATE, TracePoint, scene_of
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bellcrank.io.common.names import unused
+from bellcrank.io.common.xml import unused
 from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.mjcf.sites import site_pose

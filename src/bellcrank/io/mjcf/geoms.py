@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError
-from bellcrank.io.common.model_meshes import MeshFinder
-from bellcrank.io.common.shape_records import ShapePlacer
+from bellcrank.io.common.model_meshes import MeshFinder, ShapePlacer
 from bellcrank.io.common.xml import clipped
 from bellcrank.io.mjcf.sites import rotation
 from bellcrank.io.report import Material, Note, Shape

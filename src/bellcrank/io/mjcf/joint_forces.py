@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.names import unused
+from bellcrank.io.common.xml import unused
 from bellcrank.io.mjcf.actuators import sum_at_rest
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.mjcf.sites import tendon_sites

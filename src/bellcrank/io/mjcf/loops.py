@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.arrays import Floats
-from bellcrank.io.mjcf.polynomial import Polynomial
+from bellcrank.io.mjcf.activations import Polynomial
 from bellcrank.io.mjcf.sites import rotation, site_pose, tendon_sites
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.joints import Revolute, Spherical, Weld

@@ -9,10 +9,9 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import ModelError
-from bellcrank.io.common.names import unused
 from bellcrank.io.common.peer_states import PeerStates, mujoco_joint
 from bellcrank.io.common.readings import with_ranges
-from bellcrank.io.common.xml import XmlElement
+from bellcrank.io.common.xml import XmlElement, unused
 from bellcrank.io.mjcf.actuators import read_actuators
 from bellcrank.io.mjcf.geoms import read_shapes
 from bellcrank.io.mjcf.joint_forces import read_joint_forces, read_tendons

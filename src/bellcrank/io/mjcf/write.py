@@ -12,8 +12,8 @@ import numpy as np
 from bellcrank.errors import BellcrankWarning, ModelError, outside
 from bellcrank.files.model_files import write_text
 from bellcrank.io.common.model_meshes import Meshes, MeshStore
-from bellcrank.io.common.names import unused
 from bellcrank.io.common.writing import refuse_changing, refuse_deforming
+from bellcrank.io.common.xml import unused
 from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, given, layout_of, line, where
 from bellcrank.io.mjcf.write_rest import Parts, add_parts
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh

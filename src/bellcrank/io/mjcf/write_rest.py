@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.names import unused
-from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
+from bellcrank.io.common.xml import unused
+from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves, coefficients_of
 from bellcrank.io.mjcf.joint_forces import DeadBand
 from bellcrank.io.mjcf.layout import BodyLayout, floats, given, line, where
-from bellcrank.io.mjcf.polynomial import coefficients_of
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, MachineForce, PotentialSpring, Servo, Wrench
 from bellcrank.mechanism.joints import Free, Revolute, Screw, Weld
-from bellcrank.mechanism.placed_elements import Coupler, FrameBushing, JointForce, JointSum
+from bellcrank.mechanism.parts import Coupler, FrameBushing, JointForce, JointSum
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, LESS, Scalar, reachable

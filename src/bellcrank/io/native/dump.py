@@ -11,7 +11,7 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.io.common.model_meshes import MeshStore
-from bellcrank.io.common.names import control_character
+from bellcrank.io.common.xml import control_character
 from bellcrank.io.native.formula import table_word, written
 from bellcrank.io.native.machine_laws import traced_law
 from bellcrank.io.native.part_files import KINDS, dump_flexible, dump_ready, dump_shape, element_of_state, states_last
@@ -24,8 +24,7 @@ from bellcrank.mechanism.geometry.placed_shape import PlacedShape
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.mechanism import Body, Connection, Mechanism
 from bellcrank.mechanism.motion import Fixed, parametric
-from bellcrank.mechanism.parts import AddedState, FirstOrder
-from bellcrank.mechanism.placed_elements import Constraint, Coupler, JointForce, JointSum, Spring
+from bellcrank.mechanism.parts import AddedState, Constraint, Coupler, FirstOrder, JointForce, JointSum, Spring
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, Scalar

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bellcrank.io.common.names import control_character
+from bellcrank.io.common.xml import control_character
 from bellcrank.io.native.formula import NO_UNITS
 from bellcrank.mechanism.checks import HUGE
 

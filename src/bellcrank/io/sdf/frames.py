@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.names import near
 from bellcrank.io.common.readings import Turns, unit
-from bellcrank.io.common.xml import XmlElement, clipped
+from bellcrank.io.common.xml import XmlElement, clipped, near
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 
 __all__ = ["FrameNode", "Poses", "Scope", "attach", "boolean", "number_in", "place", "relative", "text_in"]

@@ -17,11 +17,9 @@ from itertools import combinations
 import numpy as np
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.model_meshes import Folders, MeshFinder
-from bellcrank.io.common.names import Names, unused
+from bellcrank.io.common.model_meshes import Folders, MeshFinder, ShapePlacer
 from bellcrank.io.common.readings import MOMENTS, Turns, given_inertia, with_ranges
-from bellcrank.io.common.shape_records import ShapePlacer
-from bellcrank.io.common.xml import XmlElement, blame, clipped, read_xml
+from bellcrank.io.common.xml import Names, XmlElement, blame, clipped, read_xml, unused
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape, warn_of_surprises
 from bellcrank.io.sdf.collect import Collection, collect
 from bellcrank.io.sdf.frames import FrameNode, Poses, Scope, attach, boolean, number_in, place, relative

@@ -22,7 +22,7 @@ from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 from bellcrank.mechanism.joints import Free, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.mechanism import Connection, Frame, Mechanism
-from bellcrank.mechanism.placed_elements import Coupler, JointForce
+from bellcrank.mechanism.parts import Coupler, JointForce
 from bellcrank.mechanism.pose import IDENTITY_ROWS, Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import Vector

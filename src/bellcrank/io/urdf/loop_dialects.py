@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.names import near
-from bellcrank.io.common.xml import XmlElement, blame, clipped, plain_number
+from bellcrank.io.common.xml import XmlElement, blame, clipped, near, plain_number
 from bellcrank.io.report import Dynamics
 from bellcrank.io.sdf.frames import Poses, boolean
 from bellcrank.io.sdf.joints import AlongAxis, read_along, screw_pitch

@@ -7,12 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from bellcrank.errors import FileError
-from bellcrank.io.common.model_meshes import Folders, MeshFinder
-from bellcrank.io.common.names import Names, near, unused
+from bellcrank.io.common.model_meshes import Folders, MeshFinder, ShapePlacer
 from bellcrank.io.common.peer_states import PeerStates, mujoco_joint, pinocchio_joint, pinocchio_order
 from bellcrank.io.common.readings import MOMENTS, Turns, given_inertia, unit
-from bellcrank.io.common.shape_records import ShapePlacer
-from bellcrank.io.common.xml import XmlElement, blame, clipped
+from bellcrank.io.common.xml import Names, XmlElement, blame, clipped, near, unused
 from bellcrank.io.report import Dynamics, Kind, Limits, Material, Mimic, Note, ReadReport, Shape
 from bellcrank.io.urdf.loop_dialects import HANDLERS
 from bellcrank.io.urdf.tree_joints import (

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bellcrank.errors import FileError, ModelError
-from bellcrank.io.common.names import near
 from bellcrank.io.common.readings import unit
-from bellcrank.io.common.xml import clipped, plain_number
+from bellcrank.io.common.xml import clipped, near, plain_number
 from bellcrank.io.native.source_lines import Marked, read_marked
 from bellcrank.io.report import Note
 from bellcrank.mechanism.joints import Revolute, Spherical, Universal, Weld

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from bellcrank.errors import ModelError
-from bellcrank.io.common.names import near
 from bellcrank.io.common.readings import MOMENTS, unit
-from bellcrank.io.common.xml import XmlElement, blame, clipped
+from bellcrank.io.common.xml import XmlElement, blame, clipped, near
 from bellcrank.io.report import Dynamics, Limits, Mimic
 from bellcrank.mechanism.joints import Cylindrical, Free, Planar, Prismatic, Revolute, Screw, Spherical, Universal, Weld
 from bellcrank.mechanism.joints.joint import Joint

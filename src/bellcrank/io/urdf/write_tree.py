@@ -19,8 +19,8 @@ import numpy as np
 from bellcrank.errors import ModelError
 from bellcrank.files.model_files import write_text
 from bellcrank.io.common.model_meshes import Meshes, MeshStore
-from bellcrank.io.common.names import unused
 from bellcrank.io.common.writing import number_list, refuse_changing, refuse_deforming, warn_left_out
+from bellcrank.io.common.xml import unused
 from bellcrank.mechanism.forces import Friction, LinearSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Plane, Sphere

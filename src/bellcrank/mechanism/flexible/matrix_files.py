@@ -15,7 +15,7 @@ import numpy as np
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError, hint
-from bellcrank.files.separate_process import read_apart
+from bellcrank.files.model_files import read_apart
 
 __all__ = ["matrix_of"]
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from bellcrank.arrays import Floats
 from bellcrank.errors import FileError, ModelError
-from bellcrank.files.separate_process import read_apart
+from bellcrank.files.model_files import read_apart
 from bellcrank.mechanism.flexible.component_modes import refuse_parameter
 from bellcrank.mechanism.flexible.reduced_body import BodyParts, StressModes, reduced_parts
 
