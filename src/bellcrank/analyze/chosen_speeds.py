@@ -34,16 +34,16 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_finite, check_time, flat
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.scalar.graph import Number
 from bellcrank.scalar.jet import Jet, as_jet
 from bellcrank.simulate.control import Traced
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.state import State
 
 if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
-    from bellcrank.system.kernels import Wrenches
 
 __all__ = ["ChosenSpeeds", "in_speeds"]
 

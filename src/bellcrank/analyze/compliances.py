@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.minimal import closed_state, force_arrays, state_entries
 from bellcrank.arrays import Floats, wrench_array
+from bellcrank.compiled.system import System
 from bellcrank.derivatives.directions import MOTION
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.scalar.derivative import adjoints
@@ -29,11 +30,8 @@ from bellcrank.simulate.sensitivity import check_differentiable, swept_back
 from bellcrank.simulate.setup import Setup
 from bellcrank.system.derivative_questions import Question, check_question, inputs_of
 from bellcrank.system.derivative_results import Derivatives
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.state import State
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
-    from bellcrank.system.kernels import Wrenches
 
 __all__ = ["equilibrium_derivatives", "gradient"]
 

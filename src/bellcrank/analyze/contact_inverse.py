@@ -10,24 +10,22 @@ has the forces tau of the motors and f_i of the contacts as unknowns; of many so
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, flat, wrench_array
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError
 from bellcrank.loops.closer import times
 from bellcrank.system.body_places import body_and_frame
 from bellcrank.system.drive_programs import drive_entries
 from bellcrank.system.held_values import weighting
 from bellcrank.system.inverse_dynamics import check_motion, least_forces
+from bellcrank.system.kernels import Wrenches
+from bellcrank.system.reduced import ReducedModel
 from bellcrank.system.state_methods import of_motion
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
-    from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.reduced import ReducedModel
 
 __all__ = ["ContactForces", "inverse_dynamics_with_contacts"]
 

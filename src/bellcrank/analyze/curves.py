@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +19,13 @@ from bellcrank.analyze.minimal import (
     with_links,
 )
 from bellcrank.arrays import Floats, check_unmasked, flat, how_many, one_time, random_source
+from bellcrank.compiled.system import System
 from bellcrank.errors import BranchWarning, ModelError, StateError, outside
 from bellcrank.loops.closer import Target
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.assembly import check_parameters, same_position, with_laws, without_turns
 from bellcrank.system.held_values import Values, begin
 from bellcrank.system.state import State
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["Curve", "Workspace", "branches", "coupler_curve", "workspace"]
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, check_time, flat
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, StateError, hint
 from bellcrank.mechanism.flexible.deflection_picture import Panel, draw_panels
 from bellcrank.mechanism.flexible.deformation import Modal
@@ -18,8 +19,6 @@ from bellcrank.system.state_methods import of_position
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from bellcrank.compiled.system import System
 
 __all__ = ["BodyStresses", "deflection", "draw_deflection", "section_forces", "stresses"]
 

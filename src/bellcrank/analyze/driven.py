@@ -21,6 +21,7 @@ from bellcrank.analyze.minimal import (
     with_links,
 )
 from bellcrank.arrays import Floats, check_unmasked
+from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, ModelError, NotYetError, StateError, hint
 from bellcrank.loops.nearest import Held
 from bellcrank.loops.tolerances import SAME
@@ -30,13 +31,11 @@ from bellcrank.simulate.fields import STATE, layout_of
 from bellcrank.system.assembly import on_branch
 from bellcrank.system.force_elements import with_values
 from bellcrank.system.held_values import closing_near, near
-from bellcrank.system.kernels import Kernels
+from bellcrank.system.kernels import Kernels, Wrenches
 from bellcrank.system.state import State
 
 if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
     from bellcrank.simulate.result import Result
-    from bellcrank.system.kernels import Wrenches
 
 __all__ = ["drive"]
 

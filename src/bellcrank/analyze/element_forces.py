@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces
+from bellcrank.compiled.system import System
 from bellcrank.errors import NotYetError
 from bellcrank.mechanism.parts import StateRate
 from bellcrank.system import force_elements
 from bellcrank.system.contact_states import ContactState, contact_states
 from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.topology.pairs import SumForce
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["BodyEnergies", "actuator_forces", "body_energies", "contacts", "dissipated_power", "element_wrenches",
            "stored_energy"]

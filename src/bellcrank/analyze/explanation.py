@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.compiled.system import System
 from bellcrank.errors import BellcrankError
 from bellcrank.loops.drawing_tolerance import Drawing, drawing_text
 from bellcrank.loops.loop_paths import loop_joints
 from bellcrank.mechanism.joints import Planar, Prismatic, Revolute
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["Explanation", "LoopReport", "explain"]
 

@@ -22,19 +22,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_time, flat, how_many, random_source
+from bellcrank.compiled.system import System
 from bellcrank.errors import BellcrankWarning, ModelError, StateError, outside
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
 from bellcrank.system.regression import INERTIAL, inertial_names, inertial_values
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["BaseParameters", "Identified", "base_parameters", "identify", "inertial_parameters"]
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,15 +39,13 @@ from bellcrank.analyze.minimal import (
 )
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats, flat, wrench_array
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.system.force_terms import acting
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.state import State
 from bellcrank.system.state_slopes import Slopes, forward_slopes_at
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
-    from bellcrank.system.kernels import Wrenches
 
 __all__ = ["LinearModel", "derivative", "eigen", "linear_model", "linearize", "without_integrals"]
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import START, Floats, Forces, check_time, check_unmasked, flat
+from bellcrank.compiled.system import System
 from bellcrank.system import loop_errors
 from bellcrank.system import loop_loads as loads
 from bellcrank.system.kernels import Wrenches
 from bellcrank.system.state_methods import of_motion, of_position
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["drawing_errors", "loop_acceleration_error", "loop_coordinates", "loop_drive", "loop_jacobian", "loop_loads",
            "loop_speeds"]

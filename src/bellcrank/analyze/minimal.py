@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arrays import Floats, check_finite, flat, one_time
 from bellcrank.compiled.compile import compile as compiled
+from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, SingularError, StateError
 from bellcrank.loops.closer import Target, project, times
 from bellcrank.loops.null_space import null_space
@@ -37,9 +38,6 @@ from bellcrank.system.kernels import Kernels
 from bellcrank.system.loop_errors import loop_acceleration_error, loop_jacobian, loop_rows
 from bellcrank.system.state import State, parts_of
 from bellcrank.system.usual_cut import usual_plans
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["Chart", "DeadPointError", "Follower", "GivenSpeeds", "closed_state", "closed_states", "driven_entries",
            "force_arrays", "guess_with_links", "independent_names", "independent_speeds", "one_machine", "speed_labels",

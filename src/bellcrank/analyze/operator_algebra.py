@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import START, Floats, Forces, check_finite, flat, one_time
+from bellcrank.compiled.system import System
 from bellcrank.formulations.operator.operators import SpatialOperators
 from bellcrank.formulations.operator.partition import Partition
 from bellcrank.loops.constraint_kinematics import ClosureArrays
@@ -20,9 +21,6 @@ from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.force_terms import acting
 from bellcrank.system.state_methods import of_motion, of_position
 from bellcrank.system.tree_dynamics import tree_forces
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
 
 __all__ = ["mass_factors", "operators", "partition"]
 

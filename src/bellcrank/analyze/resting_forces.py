@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bellcrank.analyze.minimal import Chart, speed_labels, with_laws
 from bellcrank.arrays import Floats
+from bellcrank.compiled.system import System
 from bellcrank.errors import NotYetError, SingularError, StateError
 from bellcrank.system.force_elements import actuator_forces
 from bellcrank.system.force_terms import acting
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.loop_errors import loop_acceleration_error
+from bellcrank.system.loop_plans import LoopPlans
 from bellcrank.system.state import State
 from bellcrank.system.state_slopes import unbalanced_rates
 from bellcrank.system.tree_dynamics import tree_forces
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
-    from bellcrank.system.kernels import Wrenches
-    from bellcrank.system.loop_plans import LoopPlans
 
 __all__ = ["RestingForces"]
 

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +31,15 @@ from bellcrank.analyze.linear_models import eigen, linear_model
 from bellcrank.analyze.minimal import Chart, force_arrays, guess_with_links, state_entries, with_links
 from bellcrank.analyze.resting_forces import RestingForces
 from bellcrank.arrays import Floats, check_unmasked, leading, one_time, wrench_array
+from bellcrank.compiled.system import System
 from bellcrank.errors import AssemblyError, BellcrankWarning, NotYetError, SingularError, StateError, outside
 from bellcrank.loops.tolerances import CLOSED
 from bellcrank.mechanism.forces.motors import PressureRate
 from bellcrank.simulate.deflections import Deflections
 from bellcrank.system.assembly_speeds import initial_speeds
 from bellcrank.system.held_values import batch_axes, near, one_of
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.state import State
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
-    from bellcrank.system.kernels import Wrenches
 
 __all__ = ["equilibrium"]
 

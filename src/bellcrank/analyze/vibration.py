@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +19,10 @@ from bellcrank.analyze.minimal import (
 )
 from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
+from bellcrank.compiled.system import System
 from bellcrank.errors import StateError
+from bellcrank.system.kernels import Wrenches
 from bellcrank.system.state import State
-
-if TYPE_CHECKING:
-    from bellcrank.compiled.system import System
-    from bellcrank.system.kernels import Wrenches
 
 __all__ = ["Modes", "modes"]
 
