@@ -18,12 +18,11 @@ from bellcrank.mechanism.forces.element import Along, required_arguments
 from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate, MachineLaw
 from bellcrank.mechanism.forces.motors import CurrentRate, CylinderForce, MotorTorque, PressureRate
 from bellcrank.mechanism.forces.tyre import TyreRate
-from bellcrank.mechanism.parts import AddedOutput, AddedState, FirstOrder, JointForce, JointSum, Spring
+from bellcrank.mechanism.parts import AddedOutput, AddedState, FirstOrder, Frame, JointForce, JointSum, Spring
 from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Body, Connection
-    from bellcrank.mechanism.parts import Frame
 
 __all__ = ["ReadyElements"]
 

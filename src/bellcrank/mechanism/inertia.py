@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +11,9 @@ import numpy.typing as npt
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number, plain
+from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
 from bellcrank.spatial import RigidInertia, Symmetric3, Vector
-
-if TYPE_CHECKING:
-    from bellcrank.mechanism.pose import Pose
 
 __all__ = ["Inertia"]
 

@@ -16,12 +16,11 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.mechanism.flexible.deformation import Modal
 from bellcrank.mechanism.joints import Joint
-from bellcrank.mechanism.parts import FirstOrder
+from bellcrank.mechanism.parts import Constraint, FirstOrder
 from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.mechanism.mechanism import Connection, Mechanism
-    from bellcrank.mechanism.parts import Constraint
 
 __all__ = ["coordinate_sizes", "power_of_two", "speed_sizes", "turns", "typical_length"]
 

@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bellcrank.io.common.xml import unused
+from bellcrank.io.common.xml import XmlElement, unused
 from bellcrank.io.mjcf.activations import ActivatedForce, ActivationRate, MuscleCurves
 from bellcrank.io.mjcf.loops import tendon_joints
 from bellcrank.io.mjcf.sites import site_pose
 from bellcrank.io.report import Actuation
 from bellcrank.mechanism.forces.motors import within
+from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
-    from bellcrank.io.common.xml import XmlElement
     from bellcrank.io.mjcf.read import MjcfReader
-    from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["read_actuators"]
 

@@ -12,18 +12,17 @@ import numpy.typing as npt
 from bellcrank.arrays import Floats
 from bellcrank.errors import BellcrankError, FileError
 from bellcrank.io.common.model_meshes import MeshFinder, ShapePlacer
-from bellcrank.io.common.xml import clipped
+from bellcrank.io.common.xml import XmlElement, clipped
 from bellcrank.io.mjcf.sites import rotation
 from bellcrank.io.report import Material, Note, Shape
 from bellcrank.mechanism.geometry.placed_shape import Role
 from bellcrank.mechanism.geometry.solids import HeightField
 from bellcrank.mechanism.geometry.triangle_mesh import FORMATS, Mesh
+from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.common.xml import XmlElement
     from bellcrank.io.mjcf.read import MjcfReader
-    from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["GeomFacts", "MeshFacts", "Surface", "read_shapes"]
 

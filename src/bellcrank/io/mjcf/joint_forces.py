@@ -16,11 +16,11 @@ from bellcrank.io.report import Dynamics, Limits
 from bellcrank.mechanism.forces.element import positive_part
 from bellcrank.mechanism.inertia import Inertia
 from bellcrank.mechanism.joints import Free, Weld
+from bellcrank.mechanism.mechanism import Mechanism
+from bellcrank.scalar.graph import Number
 
 if TYPE_CHECKING:
     from bellcrank.io.mjcf.read import MjcfReader
-    from bellcrank.mechanism.mechanism import Mechanism
-    from bellcrank.scalar.graph import Number
 
 __all__ = ["DeadBand", "read_joint_forces", "read_tendons"]
 

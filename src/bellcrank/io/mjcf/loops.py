@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bellcrank.arrays import Floats
+from bellcrank.io.common.xml import XmlElement
 from bellcrank.io.mjcf.activations import Polynomial
 from bellcrank.io.mjcf.sites import rotation, site_pose, tendon_sites
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.joints import Revolute, Spherical, Weld
+from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.mechanism.motion import Part
 from bellcrank.mechanism.pose import Pose
 
 if TYPE_CHECKING:
-    from bellcrank.io.common.xml import XmlElement
     from bellcrank.io.mjcf.read import MjcfReader
-    from bellcrank.mechanism.mechanism import Mechanism
 
 __all__ = ["read_equalities", "tendon_joints"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +15,11 @@ from bellcrank.io.mjcf.layout import BodyLayout, floats, given, line, where
 from bellcrank.mechanism.constraints import Distance
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring, MachineForce, PotentialSpring, Servo, Wrench
 from bellcrank.mechanism.joints import Free, Revolute, Screw, Weld
+from bellcrank.mechanism.mechanism import Connection, Mechanism
 from bellcrank.mechanism.parts import Coupler, FrameBushing, JointForce, JointSum
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.evaluation import evaluate
 from bellcrank.scalar.graph import LEAF, LESS, Scalar, reachable
-
-if TYPE_CHECKING:
-    from bellcrank.mechanism.mechanism import Connection, Mechanism
 
 __all__ = ["Parts", "add_parts"]
 

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bellcrank.arguments import checked_methods
 from bellcrank.errors import BellcrankWarning, ModelError, hint, outside
@@ -24,12 +24,9 @@ from bellcrank.mechanism.contact.narrow_phase import as_box, known_pair, places_
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape, ShapedBodies
 from bellcrank.mechanism.geometry.solids import Plane
 from bellcrank.mechanism.joints.axis_joints import Weld
-from bellcrank.mechanism.parts import Connection
+from bellcrank.mechanism.parts import AddedState, Body, Connection
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
-
-if TYPE_CHECKING:
-    from bellcrank.mechanism.parts import AddedState, Body
 
 __all__ = ["TouchingBodies"]
 

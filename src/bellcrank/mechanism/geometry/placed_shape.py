@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from bellcrank.errors import ModelError, hint
 from bellcrank.mechanism.checks import new_name, number
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cone, Cylinder, Ellipsoid, HeightField, Plane, Sphere
 from bellcrank.mechanism.geometry.triangle_mesh import Mesh
+from bellcrank.mechanism.parts import Body
 from bellcrank.mechanism.pose import Pose
 from bellcrank.scalar.graph import Number, Scalar
-
-if TYPE_CHECKING:
-    from bellcrank.mechanism.parts import Body
 
 __all__ = ["NAMED", "ROLES", "SHAPES", "AnyShape", "Color", "PlacedShape", "Role", "ShapedBodies", "as_mesh",
            "to_color"]
