@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
@@ -190,12 +191,9 @@ _ASIDE = {"sensor": "a sensor", "light": "scenery", "projector": "scenery", "aud
           "must_be_base_link": "settings of a simulator", "plugin": "a plug-in of a simulator"}
 
 
-def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating_base: bool = True,
-             exact_angles: bool = True, parallel: float = 0.0, gravity: Sequence[float] | None = None,
-             dissipation: bool = True, limits: bool = False, limit_stiffness: float = 1e4,
-             limit_damping: float = 1e2, packages: Folders = None) -> Mechanism:
-    """The machine described by an SDF file. Every coordinate is zero where the file draws the machine,
-    but those of free joints, which are measured in the world: `System.neutral` is where it is drawn.
+def load_sdf(path: str | os.PathLike[str], **options: Any) -> Mechanism:
+    """The machine described by an SDF file; options are those of `read_sdf`. Every coordinate is zero where the file
+    draws the machine, but those of free joints, which are measured in the world: `System.neutral` is where it is drawn.
 
     * ``model``: the model of a world to read; otherwise all are, with the names ``model::link``.
     * ``floating_base``: links that no joint connects to the world hang on it by a `Free` joint ("root_joint") at their
@@ -220,9 +218,7 @@ def load_sdf(path: str | os.PathLike[str], *, model: str | None = None, floating
     ...     load_sdf(file)
     <Mechanism 'box': 1 bodies, 1 joints>
     """
-    mechanism, report = read_sdf(path, model=model, floating_base=floating_base, exact_angles=exact_angles,
-                                 parallel=parallel, gravity=gravity, dissipation=dissipation, limits=limits,
-                                 limit_stiffness=limit_stiffness, limit_damping=limit_damping, packages=packages)
+    mechanism, report = read_sdf(path, **options)
     warn_of_surprises(report, "read_sdf")
     return mechanism
 

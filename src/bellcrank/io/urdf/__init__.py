@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from bellcrank.io.common.model_meshes import Folders
 from bellcrank.io.common.readings import with_ranges
@@ -23,11 +23,8 @@ from bellcrank.mechanism.mechanism import Mechanism
 __all__ = ["load_urdf", "read_urdf", "write_urdf"]
 
 
-def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exact_angles: bool = True,
-              gravity: Sequence[float] = (0.0, 0.0, -9.81), mimic: Literal["coupler", "free"] = "coupler",
-              dynamics: bool = False, closures: Closures = None, packages: Folders = None,
-              srdf: str | os.PathLike[str] | None = None) -> Mechanism:
-    """The machine described by a URDF file.
+def load_urdf(path: str | os.PathLike[str], **options: Any) -> Mechanism:
+    """The machine described by a URDF file; options are those of `read_urdf`.
 
     The root link is welded to the ground, or free to move with ``floating_base=True`` (joint "root_joint").
     Joints come in depth-first order from the root, siblings in file order; joints that close loops come after them.
@@ -53,8 +50,7 @@ def load_urdf(path: str | os.PathLike[str], *, floating_base: bool = False, exac
     ...     load_urdf(file, floating_base=True)
     <Mechanism 'box': 1 bodies, 1 joints>
     """
-    mechanism, report = read_urdf(path, floating_base=floating_base, exact_angles=exact_angles, gravity=gravity,
-                                  mimic=mimic, dynamics=dynamics, closures=closures, packages=packages, srdf=srdf)
+    mechanism, report = read_urdf(path, **options)
     warn_of_surprises(report, "read_urdf")
     return mechanism
 
