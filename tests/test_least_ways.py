@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bellcrank.mechanism.contact.least_ways import (
+from bellcrank.mechanism.contact.touch import (
     AxisReach,
     farthest_of_cylinder,
     rounded_way,

@@ -11,7 +11,7 @@ import pytest
 
 import bellcrank as bc
 from bellcrank.io.native import same_mechanism, text_of
-from bellcrank.io.native.machine_laws import WrittenLaw
+from bellcrank.io.native.formula import WrittenLaw
 from everything import everything
 
 HEAD = "bellcrank: 1\nbodies:\n  a: {mass: 1}\n  b: {mass: 1}\n"

@@ -16,14 +16,14 @@ _PLACES = {"actuator_forces": "element_forces", "base_parameters": "identificati
            "check_joint": "joint_checks", "compare": "comparison", "contacts": "element_forces",
            "coupler_curve": "curves",
            "deflection": "deformed_bodies", "dissipated_power": "element_forces", "draw_deflection": "deformed_bodies",
-           "drawing_errors": "loop_diagnostics", "drive": "driven", "element_wrenches": "element_forces",
+           "drawing_errors": "element_forces", "drive": "driven", "element_wrenches": "element_forces",
            "equilibrium": "statics", "equilibrium_derivatives": "compliances",
            "explain": "explanation", "gradient": "compliances", "identify": "identification",
            "in_speeds": "chosen_speeds", "inertial_parameters": "identification",
            "inverse_dynamics_with_contacts": "contact_inverse", "linearize": "linear_models",
-           "loop_acceleration_error": "loop_diagnostics", "loop_coordinates": "loop_diagnostics",
-           "loop_drive": "loop_diagnostics", "loop_jacobian": "loop_diagnostics", "loop_loads": "loop_diagnostics",
-           "loop_speeds": "loop_diagnostics", "mass_factors": "operator_algebra", "modes": "vibration",
+           "loop_acceleration_error": "element_forces", "loop_coordinates": "element_forces",
+           "loop_drive": "element_forces", "loop_jacobian": "element_forces", "loop_loads": "element_forces",
+           "loop_speeds": "element_forces", "mass_factors": "operator_algebra", "modes": "vibration",
            "operators": "operator_algebra", "partition": "operator_algebra", "section_forces": "deformed_bodies",
            "stored_energy": "element_forces", "stresses": "deformed_bodies", "workspace": "curves"}
 
@@ -49,22 +49,20 @@ if TYPE_CHECKING:
         body_energies,
         contacts,
         dissipated_power,
-        element_wrenches,
-        stored_energy,
-    )
-    from bellcrank.analyze.explanation import explain
-    from bellcrank.analyze.identification import base_parameters, identify, inertial_parameters
-    from bellcrank.analyze.joint_checks import check_joint
-    from bellcrank.analyze.linear_models import linearize
-    from bellcrank.analyze.loop_diagnostics import (
         drawing_errors,
+        element_wrenches,
         loop_acceleration_error,
         loop_coordinates,
         loop_drive,
         loop_jacobian,
         loop_loads,
         loop_speeds,
+        stored_energy,
     )
+    from bellcrank.analyze.explanation import explain
+    from bellcrank.analyze.identification import base_parameters, identify, inertial_parameters
+    from bellcrank.analyze.joint_checks import check_joint
+    from bellcrank.analyze.linear_models import linearize
     from bellcrank.analyze.operator_algebra import mass_factors, operators, partition
     from bellcrank.analyze.statics import equilibrium
     from bellcrank.analyze.vibration import modes

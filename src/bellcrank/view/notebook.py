@@ -12,7 +12,7 @@ from bellcrank.errors import BellcrankError
 from bellcrank.mechanism.mechanism import Mechanism
 from bellcrank.simulate.result import Result
 from bellcrank.system.machine_functions import Machine
-from bellcrank.view.flat_drawing import svg_of
+from bellcrank.view.animating import svg_of
 from bellcrank.view.scene import Scene
 from bellcrank.view.scenes import scene_of
 

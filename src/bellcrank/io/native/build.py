@@ -12,8 +12,7 @@ from typing import Any, get_args, get_type_hints
 import bellcrank.io.native.schema as schema
 from bellcrank.errors import FileError, ModelError, hint
 from bellcrank.io.common.model_meshes import MeshFinder, NotFoundError
-from bellcrank.io.native.formula import Formula, parse, table_word
-from bellcrank.io.native.machine_laws import WrittenLaw
+from bellcrank.io.native.formula import Formula, WrittenLaw, parse, table_word
 from bellcrank.io.native.part_files import KINDS, read_flexible, read_solid
 from bellcrank.io.native.part_schema import (
     BetweenPoints,

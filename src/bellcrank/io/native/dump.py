@@ -12,8 +12,7 @@ from typing import Any
 from bellcrank.errors import ModelError
 from bellcrank.io.common.model_meshes import MeshStore
 from bellcrank.io.common.xml import control_character
-from bellcrank.io.native.formula import table_word, written
-from bellcrank.io.native.machine_laws import traced_law
+from bellcrank.io.native.formula import table_word, traced_law, written
 from bellcrank.io.native.part_files import KINDS, dump_flexible, dump_ready, dump_shape, element_of_state, states_last
 from bellcrank.io.native.trace import FormulaProgram, TooLongError, from_scalar, trace, trace_several
 from bellcrank.mechanism import forces, joints

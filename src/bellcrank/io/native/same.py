@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.io.native.machine_laws import traced_law
+from bellcrank.io.native.formula import traced_law
 from bellcrank.io.native.trace import from_scalar, trace, trace_several
 from bellcrank.mechanism.forces import LawForce, MachineForce, Wrench
 from bellcrank.mechanism.forces.machine_force import Bristle, RollingResistance

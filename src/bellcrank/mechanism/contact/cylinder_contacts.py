@@ -21,27 +21,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bellcrank.mechanism.contact.least_ways import (
-    LEVEL,
-    AxisReach,
-    Bend,
-    best_way,
-    farthest_of_cylinder,
-    nearest_of_cylinder,
-    rounded_way,
-    settled_across,
-    settled_way,
-)
 from bellcrank.mechanism.contact.round_contacts import nearest_face
 from bellcrank.mechanism.contact.touch import (
     ALONG,
+    LEVEL,
     PARALLEL_EDGES,
     SOFT,
+    AxisReach,
+    Bend,
     FaceEdge,
     FlatFace,
     Points,
     ShapeFrame,
     Touch,
+    best_way,
     box_reach,
     choose,
     clamp,
@@ -51,10 +44,15 @@ from bellcrank.mechanism.contact.touch import (
     direction,
     edges_of,
     facing,
+    farthest_of_cylinder,
     held,
     least_overlap,
     magnitude,
+    nearest_of_cylinder,
     part_inside,
+    rounded_way,
+    settled_across,
+    settled_way,
 )
 from bellcrank.mechanism.geometry.solids import Box, Cylinder
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt

@@ -46,23 +46,27 @@ from bellcrank.mechanism.contact.face_crossings import (
     unless_known,
 )
 from bellcrank.mechanism.contact.ground_contacts import corners_of
-from bellcrank.mechanism.contact.least_ways import LEVEL, Bend, best_way, farthest_of_cylinder, settled_across
 from bellcrank.mechanism.contact.round_contacts import AxisPoint, ball_at, deepest_between, either_touch, nearest_face
 from bellcrank.mechanism.contact.touch import (
+    LEVEL,
     SOFT,
     TINY,
+    Bend,
     FaceEdge,
     Points,
     ShapeFrame,
     Touch,
     beside,
+    best_way,
     between_spheres,
     choose,
     clamp,
     counted,
     direction,
+    farthest_of_cylinder,
     held,
     most_along,
+    settled_across,
 )
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Sphere
 from bellcrank.scalar.functions import maximum, minimum, select_less, sqrt
