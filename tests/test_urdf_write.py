@@ -213,7 +213,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "joint spring": (lambda m: m.add_joint_spring("s", "j", stiffness=1.0), "joint force 's'"),
     "limit": (lambda m: m.add_limit("l", "j", 0.0, 1.0, stiffness=1.0), "joint force 'l'"),
     "stribeck": (lambda m: m.add_friction("f", "j", coulomb=1.0, static=2.0), "joint force 'f'"),
-    "prescribed": (lambda m: m.prescribe("j", 0.0), "joint 'j' follows a law"),
+    "prescribed": (lambda m: m.prescribe("j", 0.0), "joint 'j' follows a prescribed motion"),
     "distance": (lambda m: m.add_constraint("c", bc.Distance(1.0), m.ground, "b"), "constraint 'c'"),
     "loop": (lambda m: m.add_joint("l", bc.Spherical(), m.ground, "b"), "joint 'l' closes a loop"),
     "gravity": (lambda m: setattr(m, "gravity", (0, -9.81, 0)), "drop_gravity=True"),

@@ -14,11 +14,13 @@ from bellcrank.mechanism.add_forces import ForceElements
 from bellcrank.mechanism.checks import new_name, number, triple
 from bellcrank.mechanism.forces import MachineForce
 from bellcrank.mechanism.forces.body_forces import Wrench
+from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
 from bellcrank.mechanism.forces.element import Along, required_arguments
-from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate, MachineLaw
+from bellcrank.mechanism.forces.machine_force import BristleForce, BristleRate, MachineLaw, RollingResistance
 from bellcrank.mechanism.forces.motors import CurrentRate, CylinderForce, MotorTorque, PressureRate
 from bellcrank.mechanism.forces.tyre import TyreRate
 from bellcrank.mechanism.parts import AddedOutput, AddedState, FirstOrder, Frame, JointForce, JointSum, Spring
+from bellcrank.mechanism.ready_made import number_or_law, plain
 from bellcrank.scalar.graph import Number, is_zero
 
 if TYPE_CHECKING:
@@ -156,8 +158,9 @@ class ReadyElements(StatefulElements):
         385.714
         """
         what = f"gas spring {name!r}"
-        spring = ready_made.gas_spring(what, force=force, length=length, reach=reach, exponent=exponent,
-                                       damping=damping)
+        spring = GasSpring(number(what, "force", force, 0.0), number(what, "length", length, 0.0, above=True),
+                           number(what, "reach", reach, 0.0, above=True), plain(what, "exponent", exponent, 1.0),
+                           number(what, "damping", damping, 0.0))
         self._check_own(what, spring.push, spring.length, spring.reach, spring.damping)
         return self._between(name, first, second, first_point, second_point, spring)
 
@@ -176,8 +179,14 @@ class ReadyElements(StatefulElements):
         2000.0
         """
         what = f"bump stop {name!r}"
-        stop = ready_made.bump_stop(what, lower=lower, upper=upper, stiffness=stiffness, progression=progression,
-                                    damping=damping, onset=onset)
+        ends = [None if x is None else number(what, label, x, 0.0) for label, x in (("lower", lower), ("upper", upper))]
+        if lower is None and upper is None:
+            raise ModelError(f"{what}: give a lower or an upper end, or both")
+        if isinstance(ends[0], float) and isinstance(ends[1], float) and ends[0] > ends[1]:
+            raise ModelError(f"{what}: lower {ends[0]:g} is above upper {ends[1]:g}")
+        stop = BumpStop(ends[0], ends[1], number(what, "stiffness", stiffness, 0.0),
+                        number(what, "damping", damping, 0.0), number(what, "onset", onset, 0.0, above=True),
+                        number(what, "progression", progression, 0.0))
         self._check_own(what, *(x for x in vars(stop).values() if x is not None))
         return self._between(name, first, second, first_point, second_point, stop)
 
@@ -236,8 +245,13 @@ class ReadyElements(StatefulElements):
         >>> round(float(bc.compile(m, backend="numpy").element_forces([0.1], [0.0])["bar"].force), 3)
         -15.512
         """
-        bar = ready_made.torsion_bar(f"torsion bar {name!r}", length=length, diameter=diameter, bore=bore,
-                                     shear_modulus=shear_modulus, damping=damping, rest=rest)
+        what = f"torsion bar {name!r}"
+        long, wide, hole, modulus = (number(what, label, x, 0.0, above=label != "bore") for label, x in (
+            ("length", length), ("diameter", diameter), ("bore", bore), ("shear_modulus", shear_modulus)))
+        if isinstance(wide, float) and isinstance(hole, float) and hole >= wide:
+            raise ModelError(f"{what}: the bore {hole:g} leaves nothing of the diameter {wide:g}")
+        bar = TorsionBar.of(long, wide, hole, modulus, number(what, "damping", damping, 0.0),
+                            number(what, "rest", rest))
         return self._add_joint_force(name, joint, bar, coordinate)
 
     def add_belt(self, name: str, pulleys: Mapping[str, Number], *, stiffness: Number, pretension: Number = 0.0,
@@ -257,7 +271,8 @@ class ReadyElements(StatefulElements):
         what = f"belt {name!r}"
         if not isinstance(pulleys, Mapping) or len(pulleys) != 2:
             raise ModelError(f"{what}: needs two pulleys {{joint: radius}}, got {pulleys!r}")
-        belt = ready_made.belt(what, stiffness=stiffness, pretension=pretension, damping=damping, slack=slack)
+        belt = Belt(number(what, "stiffness", stiffness, 0.0, above=True), number(what, "pretension", pretension, 0.0),
+                    number(what, "damping", damping, 0.0), number(what, "slack", slack, 0.0))
         (one, first), (two, second) = ((joint, number(what, joint, r)) for joint, r in pulleys.items())
         for joint, radius in ((one, first), (two, second)):
             if is_zero(radius):
@@ -349,8 +364,11 @@ class ReadyElements(StatefulElements):
         >>> float(bc.compile(m, backend="numpy").element_forces([0.0], [5.0])["rolling"].force)
         -9.0
         """
-        law = ready_made.rolling_resistance(name, joint, coefficient=coefficient, radius=radius, load=load, speed=speed)
-        self._check_own(f"rolling resistance {name!r}", *vars(law).values())
+        what = f"rolling resistance {name!r}"
+        law = RollingResistance(joint, number(what, "coefficient", coefficient, 0.0),
+                                number_or_law(what, "load", load, 0.0), number(what, "radius", radius, 0.0),
+                                number(what, "speed", speed, 0.0, above=True))
+        self._check_own(what, *vars(law).values())
         return self.add_joint_force(name, joint, law)
 
     # -- on wheels ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Ready-made elements from what a user gives: every number checked, and named when it is wrong."""
+"""Ready-made elements with states, and tyres: every number that a user gives is checked, and named when it is wrong."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any
 
 from bellcrank.errors import ModelError
 from bellcrank.mechanism.checks import number, triple
-from bellcrank.mechanism.forces.coordinate_forces import Belt, BumpStop, GasSpring, TorsionBar
-from bellcrank.mechanism.forces.machine_force import Bristle, MachineLaw, RollingResistance
+from bellcrank.mechanism.forces.machine_force import Bristle, MachineLaw
 from bellcrank.mechanism.forces.motors import DcMotor, HydraulicCylinder
 from bellcrank.mechanism.forces.tyre import MagicSet, Tyre
 from bellcrank.mechanism.joints.joint import unit_vector
 from bellcrank.mechanism.table import Table
 from bellcrank.scalar.graph import Number, is_zero
 
-__all__ = ["belt", "bristle", "bump_stop", "cylinder", "dc_motor", "gas_spring", "plain", "rolling_resistance",
-           "torsion_bar", "tyre"]
+__all__ = ["bristle", "cylinder", "dc_motor", "number_or_law", "plain", "tyre"]
 
 
 def plain(what: str, label: str, value: Any, least: float | None = None, *, above: bool = False) -> float:
@@ -28,7 +26,7 @@ def plain(what: str, label: str, value: Any, least: float | None = None, *, abov
     return found
 
 
-def _number_or_law(what: str, label: str, value: Any, least: float | None = None) -> Number | MachineLaw:
+def number_or_law(what: str, label: str, value: Any, least: float | None = None) -> Number | MachineLaw:
     """A number, a parameter, or a law of the machine."""
     if isinstance(value, Table):
         raise ModelError(f"{what}: {label} is a number or a law of the machine; say what the table is of, as in lambda "
@@ -36,51 +34,15 @@ def _number_or_law(what: str, label: str, value: Any, least: float | None = None
     return value if callable(value) else number(what, label, value, least)
 
 
-def gas_spring(what: str, *, force: Number, length: Number, reach: Number, exponent: float = 1.0,
-               damping: Number = 0.0) -> GasSpring:
-    """See `bellcrank.Mechanism.add_gas_spring`."""
-    return GasSpring(number(what, "force", force, 0.0), number(what, "length", length, 0.0, above=True),
-                     number(what, "reach", reach, 0.0, above=True), plain(what, "exponent", exponent, 1.0),
-                     number(what, "damping", damping, 0.0))
-
-
-def bump_stop(what: str, *, lower: Number | None = None, upper: Number | None = None, stiffness: Number,
-              progression: Number = 0.0, damping: Number = 0.0, onset: Number = 1e-3) -> BumpStop:
-    """See `bellcrank.Mechanism.add_bump_stop`."""
-    ends = [None if x is None else number(what, label, x, 0.0) for label, x in (("lower", lower), ("upper", upper))]
-    if lower is None and upper is None:
-        raise ModelError(f"{what}: give a lower or an upper end, or both")
-    if isinstance(ends[0], float) and isinstance(ends[1], float) and ends[0] > ends[1]:
-        raise ModelError(f"{what}: lower {ends[0]:g} is above upper {ends[1]:g}")
-    return BumpStop(ends[0], ends[1], number(what, "stiffness", stiffness, 0.0), number(what, "damping", damping, 0.0),
-                    number(what, "onset", onset, 0.0, above=True), number(what, "progression", progression, 0.0))
-
-
 def cylinder(name: str, opening: Number | MachineLaw | None = None, **given: Number) -> HydraulicCylinder:
     """See `bellcrank.Mechanism.add_hydraulic_cylinder`."""
     what = f"hydraulic cylinder {name!r}"
-    valve = None if opening is None else _number_or_law(what, "opening", opening)
+    valve = None if opening is None else number_or_law(what, "opening", opening)
     if isinstance(valve, float) and abs(valve) > 1.0:
         raise ModelError(f"{what}: opening must be between -1 (feeds the rod) and 1 (feeds the head), got {valve:g}")
     positive = ("head_area", "stroke", "dead_volume", "bulk_modulus")
     numbers = {label: number(what, label, value, 0.0, above=label in positive) for label, value in given.items()}
     return HydraulicCylinder(name, **numbers, opening=valve)
-
-
-def torsion_bar(what: str, *, length: Number, diameter: Number, bore: Number = 0.0, shear_modulus: Number = 79e9,
-                damping: Number = 0.0, rest: Number = 0.0) -> TorsionBar:
-    """See `bellcrank.Mechanism.add_torsion_bar`."""
-    long, wide, hole, modulus = (number(what, label, x, 0.0, above=label != "bore") for label, x in (
-        ("length", length), ("diameter", diameter), ("bore", bore), ("shear_modulus", shear_modulus)))
-    if isinstance(wide, float) and isinstance(hole, float) and hole >= wide:
-        raise ModelError(f"{what}: the bore {hole:g} leaves nothing of the diameter {wide:g}")
-    return TorsionBar.of(long, wide, hole, modulus, number(what, "damping", damping, 0.0), number(what, "rest", rest))
-
-
-def belt(what: str, *, stiffness: Number, pretension: Number = 0.0, damping: Number = 0.0, slack: Number = 0.0) -> Belt:
-    """See `bellcrank.Mechanism.add_belt`."""
-    return Belt(number(what, "stiffness", stiffness, 0.0, above=True), number(what, "pretension", pretension, 0.0),
-                number(what, "damping", damping, 0.0), number(what, "slack", slack, 0.0))
 
 
 def dc_motor(name: str, joint: str, *, voltage: Number | MachineLaw, resistance: Number, inductance: Number,
@@ -90,7 +52,7 @@ def dc_motor(name: str, joint: str, *, voltage: Number | MachineLaw, resistance:
     motor = DcMotor(name, joint, number(what, "resistance", resistance, 0.0),
                     number(what, "inductance", inductance, 0.0, above=True), number(what, "constant", constant),
                     number(what, "gear", gear), number(what, "friction", friction, 0.0),
-                    _number_or_law(what, "voltage", voltage))
+                    number_or_law(what, "voltage", voltage))
     if is_zero(motor.gear):
         raise ModelError(f"{what}: the gear's ratio must not be zero")
     return motor
@@ -99,17 +61,8 @@ def dc_motor(name: str, joint: str, *, voltage: Number | MachineLaw, resistance:
 def bristle(name: str, *, capacity: Number | MachineLaw, reach: Number = 1e-3, damping: Number = 1e-3) -> Bristle:
     """See `bellcrank.Mechanism.add_brake`."""
     what = f"brake {name!r}"
-    return Bristle(name, _number_or_law(what, "capacity", capacity, 0.0), number(what, "reach", reach, 0.0, above=True),
+    return Bristle(name, number_or_law(what, "capacity", capacity, 0.0), number(what, "reach", reach, 0.0, above=True),
                    number(what, "damping", damping, 0.0))
-
-
-def rolling_resistance(name: str, joint: str, *, coefficient: Number, radius: Number, load: Number | MachineLaw,
-                       speed: Number = 1e-2) -> RollingResistance:
-    """See `bellcrank.Mechanism.add_rolling_resistance`."""
-    what = f"rolling resistance {name!r}"
-    return RollingResistance(joint, number(what, "coefficient", coefficient, 0.0),
-                             _number_or_law(what, "load", load, 0.0), number(what, "radius", radius, 0.0),
-                             number(what, "speed", speed, 0.0, above=True))
 
 
 def tyre(name: str, body: str, *, radius: Number, stiffness: Number, damping: Number = 0.0, mu: Number = 1.0,

@@ -128,8 +128,6 @@ def layout_of(mechanism: Mechanism) -> BodyLayout:
 
 def _place(mechanism: Mechanism, topology: Topology, body: int, layout: BodyLayout) -> None:
     record, parent = mechanism.joints[topology.joint[body]], topology.parent[body]
-    if record.prescribed is not None:
-        raise ModelError(f"joint {record.name!r} follows a prescribed motion, which MJCF cannot hold")
     back = topology.backwards[body]
     outer, inner = (record.child_pose, record.drawn_pose) if back else (record.drawn_pose, record.child_pose)
     for pose in (outer, inner):

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from bellcrank.errors import BellcrankWarning, ModelError, outside
-from bellcrank.files.model_files import write_text
 from bellcrank.io.common.model_meshes import Meshes, MeshStore
-from bellcrank.io.common.writing import refuse_changing, refuse_deforming
+from bellcrank.io.common.writing import write_model
 from bellcrank.io.common.xml import unused
 from bellcrank.io.mjcf.layout import BodyLayout, PlacedBody, floats, given, layout_of, line, where
 from bellcrank.io.mjcf.write_rest import Parts, add_parts
@@ -97,12 +96,7 @@ def write_mjcf(mechanism: Mechanism, path: str | os.PathLike[str], *, meshes: Me
     files that do not lie beside the file are copied to a folder there, or, with ``meshes="refer"``, only named. What
     MJCF cannot hold is a `ModelError` that names the part, and nothing is written.
     """
-    refuse_changing(mechanism, "MJCF")
-    refuse_deforming(mechanism, "MJCF")
-    store = MeshStore(os.fsdecode(path), meshes)
-    text = mjcf_text(mechanism, store)
-    store.write()
-    write_text(path, text)
+    write_model(mechanism, path, "MJCF", meshes, lambda store: mjcf_text(mechanism, store))
 
 
 def mjcf_text(mechanism: Mechanism, store: MeshStore) -> str:

@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.errors import ModelError
-from bellcrank.files.model_files import write_text
 from bellcrank.io.common.model_meshes import Meshes, MeshStore
-from bellcrank.io.common.writing import number_list, refuse_changing, refuse_deforming, warn_left_out
+from bellcrank.io.common.writing import number_list, refuse_elements, warn_left_out, write_model
 from bellcrank.mechanism.forces import Friction, Limit, LinearSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
 from bellcrank.mechanism.geometry.solids import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
@@ -329,12 +328,7 @@ def write_sdf(mechanism: Mechanism, path: str | os.PathLike[str], *, q: npt.Arra
     constraints, and joints that are cylindrical, planar or free between two bodies. The file is written whole or not at
     all.
     """
-    refuse_changing(mechanism, "SDF")
-    refuse_deforming(mechanism, "SDF")
-    store = MeshStore(os.fsdecode(path), meshes)
-    text = _SdfWriter(mechanism, q, store).text()
-    store.write()
-    write_text(path, text)
+    write_model(mechanism, path, "SDF", meshes, lambda store: _SdfWriter(mechanism, q, store).text())
 
 
 class _SdfWriter:
@@ -351,12 +345,7 @@ class _SdfWriter:
     # -- what cannot be held --------------------------------------------------------------------
     def _check(self) -> None:
         m = self.machine
-        for what, parts in (("wrench", m.wrenches), ("spring between points", m.springs), ("bushing", m.bushings),
-                            ("drag", m.drags), ("contact", m.contacts),
-                            ("actuator", m.drives), ("constraint", m.constraints),
-                            ("armature", m.armatures), ("joint force", m.joint_sums)):
-            for part in parts:
-                raise ModelError(f"{what} {part.name!r}: SDF cannot hold it")
+        refuse_elements(m, "SDF")
         if not m.bodies:
             raise ModelError(f"mechanism {m.name!r} has no bodies; SDF needs a link")
         self._numbers("gravity", m.gravity)
@@ -369,8 +358,6 @@ class _SdfWriter:
 
     def _check_joint(self, joint: Connection) -> None:
         what = f"joint {joint.name!r}"
-        if joint.prescribed is not None:
-            raise ModelError(f"{what}: SDF cannot hold its motion law")
         self._numbers(what, (*joint.parent_pose.position, *joint.child_pose.position, *joint.joint.constants()))
         kind = type(joint.joint)
         if kind is Free and 0 not in (joint.parent, joint.child):

@@ -17,9 +17,8 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from bellcrank.errors import ModelError
-from bellcrank.files.model_files import write_text
 from bellcrank.io.common.model_meshes import Meshes, MeshStore
-from bellcrank.io.common.writing import number_list, refuse_changing, refuse_deforming, warn_left_out
+from bellcrank.io.common.writing import number_list, refuse_elements, warn_left_out, write_model
 from bellcrank.io.common.xml import unused
 from bellcrank.mechanism.forces import Friction, LinearSpring
 from bellcrank.mechanism.geometry.placed_shape import PlacedShape, as_mesh
@@ -215,19 +214,11 @@ def _drake(ends: Ends) -> Iterator[str]:
 
 # -- what a mechanism has beside bodies and joints, as URDF: friction and couplers; the rest is refused by name ---
 _EARTH = (0.0, 0.0, -9.81)
-_REFUSED = (("wrenches", "wrench"), ("springs", "spring"), ("bushings", "bushing"), ("drags", "drag"),
-            ("contacts", "contact"), ("drives", "actuator"), ("constraints", "constraint"), ("armatures", "armature"),
-            ("joint_sums", "joint force"))
 
 
 def refuse_rest(mechanism: Mechanism, drop_gravity: bool) -> None:
     """Refuse what the format has no place for."""
-    for collection, what in _REFUSED:
-        for part in getattr(mechanism, collection):
-            raise ModelError(f"{what} {getattr(part, 'name', part)!r}: URDF cannot hold it")
-    for record in mechanism.joints:
-        if record.prescribed is not None:
-            raise ModelError(f"joint {record.name!r} follows a law of time, which URDF cannot hold")
+    refuse_elements(mechanism, "URDF")
     if any(isinstance(x, Scalar) for x in mechanism.gravity) or (mechanism.gravity != _EARTH and not drop_gravity):
         raise ModelError(f"mechanism {mechanism.name!r}: URDF holds no gravity and is read with {_EARTH}; "
                          "drop_gravity=True leaves it out")
@@ -337,12 +328,8 @@ def write_urdf(mechanism: Mechanism, path: str | os.PathLike[str], *, loops: Dia
     ...     load_urdf(folder + "/four_bar.urdf", gravity=bc.load("four_bar").gravity)
     <Mechanism 'four-bar': 4 bodies, 5 joints>
     """
-    refuse_changing(mechanism, "URDF")
-    refuse_deforming(mechanism, "URDF")
-    store = MeshStore(os.fsdecode(path), meshes)
-    text = _UrdfWriter(mechanism, loops, split, drop_gravity, store).text()
-    store.write()
-    write_text(path, text)
+    write_model(mechanism, path, "URDF", meshes,
+                lambda store: _UrdfWriter(mechanism, loops, split, drop_gravity, store).text())
 
 
 @dataclass(frozen=True, slots=True)
