@@ -11,9 +11,8 @@ import numpy.typing as npt
 from bellcrank.arrays import START, Floats, check_time, flat
 from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, StateError, hint
-from bellcrank.mechanism.flexible.deflection_picture import Panel, draw_panels
 from bellcrank.mechanism.flexible.deformation import Modal
-from bellcrank.mechanism.flexible.flexible_body import FlexibleBody
+from bellcrank.mechanism.flexible.flexible_body import FlexibleBody, Panel, draw_panels
 from bellcrank.mechanism.flexible.reduced_body import von_mises
 from bellcrank.system.state_methods import of_position
 

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from bellcrank.analyze.minimal import (
     Chart,
+    StateBatch,
     closed_states,
     driven_entries,
     force_arrays,
@@ -37,7 +38,6 @@ from bellcrank.analyze.minimal import (
     state_entries,
     with_links,
 )
-from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats, flat, wrench_array
 from bellcrank.compiled.system import System
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError

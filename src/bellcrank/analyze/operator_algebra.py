@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bellcrank.analyze.state_batch import StateBatch
+from bellcrank.analyze.minimal import StateBatch
 from bellcrank.arrays import START, Floats, Forces, check_finite, flat, one_time
 from bellcrank.compiled.system import System
 from bellcrank.formulations.operator.operators import SpatialOperators

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from bellcrank.analyze.linear_models import LinearModel, eigen, linear_model, without_integrals
 from bellcrank.analyze.minimal import (
+    StateBatch,
     closed_states,
     driven_entries,
     force_arrays,
@@ -17,7 +18,6 @@ from bellcrank.analyze.minimal import (
     state_entries,
     with_links,
 )
-from bellcrank.analyze.state_batch import StateBatch
 from bellcrank.arrays import Floats
 from bellcrank.compiled.system import System
 from bellcrank.errors import StateError
