@@ -34,7 +34,7 @@ from bellcrank.system.state import State, parts_of
 from bellcrank.topology.tree import wrench_order
 
 if TYPE_CHECKING:
-    from bellcrank.mechanism.placed_elements import JointForce, JointSum
+    from bellcrank.mechanism.parts import JointForce, JointSum
     from bellcrank.system.machine_functions import Machine
 
 __all__ = ["Rollout", "rollout"]
