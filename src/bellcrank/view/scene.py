@@ -197,9 +197,7 @@ def matrices(turns: npt.ArrayLike) -> Floats:
 
 def turned(turns: npt.ArrayLike, points: npt.ArrayLike) -> Floats:
     """Vectors (..., 3) turned by unit quaternions (..., 4)."""
-    q, v = np.asarray(turns, dtype=float), np.asarray(points, dtype=float)
-    twice = 2.0 * np.cross(q[..., 1:], v)
-    return np.asarray(v + q[..., :1] * twice + np.cross(q[..., 1:], twice))
+    return quaternion.turn(np.asarray(turns, dtype=float), np.asarray(points, dtype=float))
 
 
 def along(direction: npt.ArrayLike) -> tuple[float, float, float, float]:
