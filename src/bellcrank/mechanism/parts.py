@@ -1,8 +1,6 @@
 """The records of a mechanism: bodies, joints between them, frames on them, and what acts between bodies, with the
 places where it acts.
 
-The records of a mechanism: bodies, joints between them, frames on them.
-
 States of elements: first-order dynamics that run along with the machine.
 
 A state x with the rate f is the speed of a rotor of unit inertia that nothing holds and that feels the force f: then

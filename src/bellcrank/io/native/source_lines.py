@@ -1,7 +1,5 @@
 """Text of YAML and JSON files into plain data, with the line of every part of it, within fixed bounds; and back.
 
-Text of YAML and JSON files into plain data, with the line of every part of it, within fixed bounds.
-
 Files come from anywhere, so nothing in them may cost more than reading them: YAML aliases (with which a small file can
 stand for a huge one), tags, deep nesting and duplicate keys are refused, and numbers are read as numbers only if they
 look like ones: ``yes``, ``0x10`` and ``1:30`` are text. Dates and numbers that begin with 0, which readers of YAML
