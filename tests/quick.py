@@ -35,6 +35,7 @@ QUICK: dict[str, tuple[str, ...]] = {
     "derivatives": ("test_derivatives.py::test_results_have_names",),
     "system": ("test_mappings.py::test_states_of_driven_trees", "test_refusals.py", "test_mappings.py"),
     "compiled": ("test_mappings.py::test_states_of_driven_trees",),
+    "inverse_kinematics": ("test_inverse_kinematics.py::test_priorities_are_strict", "test_inverse_kinematics.py"),
     "simulate": ("test_simulate_impulses.py::test_attaching_where_it_is_open_is_refused", "test_simulate_impulses.py"),
     "analyze": ("test_check_joint.py::test_a_joint_of_ones_own_passes", "test_check_joint.py"),
     "examples": ("test_cli_options.py::test_examples_from_python_check_their_options",),
