@@ -261,5 +261,10 @@ def test_wrong_targets_are_named() -> None:
                          (lambda: [], "at least one target"), (lambda: ["tool"], "is not a target")):
         with pytest.raises((StateError, ModelError), match=text):
             system.inverse_kinematics(target())
+    for options, text in (({"tolerance": 0.0}, "tolerance must be a positive"),
+                          ({"iterations": 0}, "iterations must be"), ({"starts": -1}, "starts must be"),
+                          ({"t": np.nan}, "t is nan")):
+        with pytest.raises(StateError, match=text):
+            system.inverse_kinematics(to.BodyPosition("tool", (1, 0, 0)), **options)
     with pytest.raises(StateError, match="one position"):
         system.inverse_kinematics(to.BodyPosition("tool", (1, 0, 0)), posture=np.zeros((2, 6)))

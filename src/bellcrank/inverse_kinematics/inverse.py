@@ -63,6 +63,9 @@ def inverse_kinematics(plans: LoopPlans, targets: KinematicTarget | Sequence[Kin
     """See `System.inverse_kinematics`."""
     several = targets_of(targets)
     _check(plans, several)
+    iterations = how_many("inverse_kinematics: iterations", iterations, 1)
+    if not 0.0 < tolerance < np.inf:
+        raise StateError(f"inverse_kinematics: tolerance must be a positive number, got {tolerance!r}")
     begun = assembly.assemble(plans, guess=guess, t=t)
     lead = _lead(plans, several, begun)
     starts = how_many("inverse_kinematics: starts", _STARTS if starts is None and guess is None else starts or 0, 0)
