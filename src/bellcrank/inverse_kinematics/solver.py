@@ -55,6 +55,8 @@ _POLISH, _SMALL = 4, 1e-2
 _NEAR = 1e-6
 #: steps shorter than this end a search, and those of the posture alone
 _STILL, _SETTLED = 1e-11, 1e-7
+#: how often what closing has moved along the basis is taken back
+_SLIPS = 12
 #: how often coordinates are added to those that are kept at the end of their range, in a step
 _PASSES = 6
 
@@ -148,6 +150,9 @@ class _PoseSearch:
         self.going, self.solved = np.ones(n, dtype=bool), np.zeros(n, dtype=bool)
         self.damping, self.count = np.full(n, _DAMPING), np.zeros(n, dtype=np.int64)
         self.levels = self.evaluated(self.q, np.arange(n))
+        #: whether targets may leave motions free, whose rest is then a matter of the way
+        self.loose = problem.plans.tree.looped and (
+            problem.posture is not None or sum(x.error.shape[-1] for x in self.levels) < problem.basis(q[:1]).shape[-1])
         self.check(np.arange(n), np.full(n, np.inf))
 
     # -- errors -----------------------------------------------------------------------------------
@@ -193,11 +198,11 @@ class _PoseSearch:
         levels = [_Level(x.error[rows], x.rates[rows] @ basis) for x in self.levels]
         z, ends = self._within(q, basis, levels, self.damping[rows])
         way, size = self._way(basis, z)
-        found, good = self.problem.closed(space.integrate(q, way))
+        found, good = self._retracted(space.integrate(q, way), basis)
         there = self.evaluated(found, rows)
         if len(levels) > 1 or not np.isnan(ends).all():  # what comes first is met to second order, too
             back = self._back(found, basis, levels, there, ends)
-            found, closed = self.problem.closed(space.integrate(found, self._way(basis, back)[0]))
+            found, closed = self._retracted(space.integrate(found, self._way(basis, back)[0]), basis)
             found, good = self._clipped(found), good & closed
             there = self.evaluated(found, rows)
         before = self.merit(q, [_Level(x.error[rows], x.rates) for x in self.levels])
@@ -211,6 +216,21 @@ class _PoseSearch:
         for mine, new in zip(self.levels, there, strict=True):
             mine.error[took], mine.rates[took] = new.error[fine], new.rates[fine]
         self.check(rows, np.where(fine, size, np.inf))
+
+    def _retracted(self, ahead: Floats, basis: Floats) -> tuple[Floats, Mask]:
+        """Positions with their loops closed, and which are: by motions across those of the basis where targets leave
+        some free, so that the way of a search does not depend on where loops are cut."""
+        found, good = self.problem.closed(ahead)
+        space, sizes = self.problem.plans.configuration, self.problem.plans.tree.speed_sizes
+        back = np.swapaxes(basis / sizes[:, None], -1, -2)
+        for _ in range(_SLIPS if self.loose else 0):
+            slip = (back @ (space.difference(ahead, found) / sizes)[..., None])[..., 0]
+            slip[~good] = 0.0
+            if np.abs(slip).max(initial=0.0) < _STILL:
+                break
+            found, closed = self.problem.closed(space.integrate(found, -(basis @ slip[..., None])[..., 0]))
+            good = good & closed
+        return found, good
 
     def _way(self, basis: Floats, z: Floats) -> tuple[Floats, Floats]:
         """What all joints move, not too far at once, and how far that is."""
