@@ -133,10 +133,6 @@ class FixedRun:
 
     def advance(self, steps: int, every: int) -> Floats:
         """Take steps; samples (samples, states, size) after every `every`-th one since the start."""
-        if len(self._y) == 1 and not self._ahead and not self._failed[0] and self._there is None:
-            got = self._at_once(steps, every)
-            if got is not None:
-                return got
         samples = (self.done + steps) // every - self.done // every
         out = np.full((samples, *self._y.shape), np.nan)
         states, already = np.flatnonzero(~self._failed), np.zeros(len(self._y), dtype=np.int64)
@@ -144,21 +140,6 @@ class FixedRun:
             already[i] = self._follow(i, 0, steps, every, out)
         self._run(states[already[states] < steps], already, steps, every, out)
         self.done += steps
-        return out
-
-    def _at_once(self, steps: int, every: int) -> Floats | None:
-        """The same for one state that takes all steps by the plan that it has; None if it does not."""
-        plan, state = self._plans[0], np.zeros(1, dtype=np.int64)
-        stepper = self._take(plan, self._width)
-        got = stepper.run(self._y, self.equations.inputs(state), self.start, self.step, self.done, steps, every,
-                          self.hold, self._token)
-        self._give(plan, self._width, stepper)
-        if got.done[0] < steps:
-            return None
-        self.equations.remember(state, stepper.code, got.inputs)
-        self._y, self.done = got.y, self.done + steps
-        out = np.empty((len(got.samples), *self._y.shape))
-        self.take(out, StepsTaken(got.samples, got.done, got.forces), slice(0, len(out)), 0, slice(None), state)
         return out
 
     def partial(self, y: Floats, t: float, step: float, state: int = 0) -> Floats:
