@@ -215,6 +215,24 @@ def test_what_cannot_be_reached_is_approached() -> None:
     assert both.state.q[0, 1] == pytest.approx(-both.state.q[1, 1])
 
 
+def test_whole_turns_that_are_asked_for_stay() -> None:
+    """Angles come back by whole turns to those of the guess, but not where a target counts turns."""
+    m = arm(4)
+    m.add_output("turned", lambda at: at.q("j0"))
+    system = bc.compile(m)
+    for target in (to.JointValue("j0", 7.0), to.OutputValue("turned", 7.0)):
+        found = system.inverse_kinematics(target, every=True, starts=4)
+        assert found.solved.any() and np.abs(found.state["j0"] - 7.0).max() < 1e-9
+
+
+def test_outputs_of_machines_with_prescribed_joints() -> None:
+    m = arm(4)
+    m.prescribe("j0", lambda t: 0.3 + t)
+    m.add_output("tip", lambda at: at.position("link2").z + at.q("j0"))
+    found = bc.compile(m).inverse_kinematics(to.OutputValue("tip", 0.7), t=0.1)
+    assert found.solved and found.state["j0"] == pytest.approx(0.4)
+
+
 def test_every_solution_of_an_arm() -> None:
     """A wrist with three axes through a point on two links: eight solutions of a pose."""
     m, last = bc.Mechanism("wrist"), None
@@ -255,8 +273,8 @@ def test_wrong_targets_are_named() -> None:
                          (lambda: to.BodyPosition("tool", (0, 0, 0), axes="xw"), "axes are some of"),
                          (lambda: to.BodyPosition("tool", (0, 0, 0), weight=0.0), "weight must be"),
                          (lambda: to.BodyPosition("tool", (0, 0, 0), priority=-1), "priority is"),
-                         (lambda: to.BodyOrientation("tool", (1.0, 1.0, 0, 0)), "no unit quaternion"),
-                         (lambda: to.BodyOrientation("tool", np.ones((3, 3))), "no rotation matrix"),
+                         (lambda: to.BodyOrientation("tool", (1.0, 1.0, 0, 0)), "not a unit quaternion"),
+                         (lambda: to.BodyOrientation("tool", np.ones((3, 3))), "not a rotation matrix"),
                          (lambda: to.BodyDirection("tool", (0, 0, 0), (1, 0, 0)), "has no length"),
                          (lambda: to.PointDistance("tool", "link0", -1.0), "must be positive"),
                          (lambda: to.JointValue("j9", 0.1), "no joint called 'j9'"),

@@ -115,8 +115,16 @@ def test_wrong_input_is_named_and_changes_nothing() -> None:
                         ({"wrenches": {"wheel": np.zeros(6)}}, "no body called 'wheel'")):
         with pytest.raises((bc.errors.ModelError, bc.errors.StateError), match=text):
             motion.step(**given)
+    with pytest.raises(bc.errors.ModelError):
+        motion.step(np.ones(2), parameters={"mass": 2.0, "mas": 1.0}, wrenches=np.ones((2, 6)))
     assert motion.state == before
-    with pytest.raises(bc.errors.StateError, match="none of the times"):
+    motion.step(steps=3)  # as if nothing had been given
+    other = bc.rollout(bc.compile(cart()), (np.zeros((3, 2)), np.zeros((3, 2))), step=1e-3)
+    other.step(steps=3)
+    assert (motion.q == other.q).all() and (motion.u == other.u).all()
+    with pytest.raises(bc.errors.StateError, match="one time"):
+        motion.restore(before.replace(before.q, t=np.zeros(3)))
+    with pytest.raises(bc.errors.StateError, match="not one of the times"):
         motion.restore(before.replace(before.q, t=0.00051))
     fixed = cart()
     fixed.add_servo("other", "slide", target=0.5, stiffness=1.0)

@@ -30,8 +30,8 @@ Ints = npt.NDArray[np.int64]
 _STARTS = 30
 #: how many of them are tried at first, and the most steps from each
 _WAVE, _TRIED = 2, 50
-#: positions that differ by less than this are the same [rad, and parts of the machine's length]
-_SAME = 1e-4
+#: by how much whole turns may change errors
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -123,18 +123,15 @@ def _again(problem: Problem, found: Found, left: Ints, begun: Floats, tolerance:
     starts = len(begun)
     some = np.repeat(left, starts)
     more = problem.solve(np.tile(begun, (len(left), 1)), some, tolerance, iterations)
-    worst = _worst(more).reshape(len(left), starts)
+    worst = _largest(more.errors).reshape(len(left), starts)
     rank = np.where(more.solved.reshape(len(left), starts), -1.0, worst)
     best = np.argmin(rank, axis=-1) + starts * np.arange(len(left))
-    better = more.solved[best] | (_worst(more)[best] < _worst(found)[left])
+    better = more.solved[best] | (_largest(more.errors)[best] < _largest(found.errors)[left])
     rows, taken = left[better], best[better]
     q, solved, count = found.q.copy(), found.solved.copy(), found.iterations.copy()
-    q[rows] = _unwound(problem, problem.start[rows], more.q[taken])
+    q[rows] = _unwound(problem, problem.start[rows], more.q[taken], rows)
     solved[rows], count[rows] = more.solved[taken], more.iterations[taken]
-    errors = [e.copy() for e in found.errors]
-    for mine, other in zip(errors, more.errors, strict=True):
-        mine[rows] = other[taken]
-    return Found(q, solved, errors, count)
+    return Found(q, solved, problem.errors(q, np.arange(len(q))), count)
 
 
 def _every(problem: Problem, q: Floats, starts: int, tolerance: float, iterations: int, seed: int
@@ -144,38 +141,35 @@ def _every(problem: Problem, q: Floats, starts: int, tolerance: float, iteration
         raise StateError("inverse_kinematics: every=True is about one set of targets at a time")
     begun = np.concatenate([q, _random(problem, starts, seed)])
     found = problem.solve(begun, np.zeros(len(begun), dtype=np.int64), tolerance, iterations)
-    space, sizes = problem.plans.configuration, problem.plans.tree.speed_sizes
-    turning = problem.plans.turning
-    chosen: list[int] = []
-    far = np.abs(_turns_off(space.difference(q, found.q), turning) / sizes).max(axis=-1, initial=0.0)
+    plans, chosen = problem.plans, list[int]()
+    way = assembly.without_turns(plans, plans.configuration.difference(np.broadcast_to(q, found.q.shape), found.q))
+    far = np.abs(way / plans.tree.speed_sizes).max(axis=-1, initial=0.0)
     for i in np.argsort(np.where(found.solved, far, np.inf), kind="stable").tolist():
-        if not found.solved[i]:
-            break
-        apart = [np.abs(_turns_off(space.difference(found.q[j], found.q[i]), turning) / sizes).max(initial=0.0)
-                 for j in chosen]
-        if min(apart, default=np.inf) > _SAME:
+        if found.solved[i] and not any(assembly.same_position(plans, found.q[j], found.q[i]) for j in chosen):
             chosen.append(i)
-    kept = Found(_unwound(problem, q, found.q[chosen]), found.solved[chosen], [e[chosen] for e in found.errors],
-                 found.iterations[chosen])
-    return _told(problem, kept, (len(chosen),))
+    some = np.zeros(len(chosen), dtype=np.int64)
+    kept = _unwound(problem, q, found.q[chosen], some)
+    return _told(problem, Found(kept, found.solved[chosen], problem.errors(kept, some), found.iterations[chosen]),
+                 (len(chosen),))
 
 
-def _unwound(problem: Problem, guess: Floats, q: Floats) -> Floats:
-    """Positions with angles by whole turns nearer to those of a guess, where ranges let them."""
+def _unwound(problem: Problem, guess: Floats, q: Floats, some: Ints) -> Floats:
+    """Positions, rows `some` of the batch, with angles by whole turns nearer to those of a guess, where targets and
+    ranges let them."""
     plans, ranges = problem.plans, problem.ranges
     way = plans.configuration.difference(np.broadcast_to(guess, q.shape), q)
     turns = np.where(plans.turning, -2.0 * np.pi * np.round(way / (2.0 * np.pi)), 0.0)
     turns[..., ranges.speeds] = 0.0
-    return plans.configuration.integrate(q, turns) if turns.any() else q
+    if not turns.any():
+        return q
+    nearer = plans.configuration.integrate(q, turns)
+    before, after = (_largest(problem.errors(x, some)) for x in (q, nearer))
+    return np.where((after <= before + _ROUNDING)[:, None], nearer, q)
 
 
-def _turns_off(way: Floats, turning: npt.NDArray[np.bool_]) -> Floats:
-    """Without whole turns."""
-    return np.asarray(np.where(turning, way - 2.0 * np.pi * np.round(way / (2.0 * np.pi)), way))
-
-
-def _worst(found: Found) -> Floats:
-    return np.asarray(np.max([np.abs(e).max(axis=-1, initial=0.0) for e in found.errors], axis=0))
+def _largest(errors: Sequence[Floats]) -> Floats:
+    """The largest error of all targets, (n,)."""
+    return np.asarray(np.max([np.abs(e).max(axis=-1, initial=0.0) for e in errors], axis=0))
 
 
 def _told(problem: Problem, found: Found, lead: tuple[int, ...]) -> InverseKinematics:
@@ -193,5 +187,5 @@ def _told(problem: Problem, found: Found, lead: tuple[int, ...]) -> InverseKinem
     ends = np.minimum(np.abs(x - ranges.low), np.abs(x - ranges.high)) <= 1e-8 * sizes
     names = [plans.configuration.coordinate_names[i] for i in ranges.places.tolist()]
     at_ends = {name: ends[..., i] for i, name in enumerate(names) if ends[..., i].any()}
-    return InverseKinematics(state, found.solved.reshape(lead), _worst(found).reshape(lead), errors,
+    return InverseKinematics(state, found.solved.reshape(lead), _largest(found.errors).reshape(lead), errors,
                              found.iterations.reshape(lead), at_ends)

@@ -82,6 +82,11 @@ class Problem:
             search.step()
         return search.found()
 
+    def errors(self, q: Floats, some: Ints) -> list[Floats]:
+        """Errors of every target (n, rows) in positions that are rows `some` of the batch, weights left out."""
+        at = Places(self.plans, q, self.t, self.lead, some)
+        return [target.rows(at)[0] for target in self.targets]
+
     @property
     def levels(self) -> list[list[KinematicTarget]]:
         """Targets by priority, the first first."""
@@ -151,9 +156,14 @@ class _PoseSearch:
         self.damping, self.count = np.full(n, _DAMPING), np.zeros(n, dtype=np.int64)
         self.levels = self.evaluated(self.q, np.arange(n))
         #: whether targets may leave motions free, whose rest is then a matter of the way
-        self.loose = problem.plans.tree.looped and (
-            problem.posture is not None or sum(x.error.shape[-1] for x in self.levels) < problem.basis(q[:1]).shape[-1])
+        self.loose = problem.plans.tree.looped and (problem.posture is not None or self._leave_free())
         self.check(np.arange(n), np.full(n, np.inf))
+
+    def _leave_free(self) -> bool:
+        """Whether the rates of all targets determine less than all motions, in the first position."""
+        basis = self.problem.basis(self.q[:1])
+        rates = np.concatenate([x.rates[:1] @ basis for x in self.levels], axis=-2)
+        return bool((np.linalg.matrix_rank(rates) < basis.shape[-1]).any())
 
     # -- errors -----------------------------------------------------------------------------------
     def evaluated(self, q: Floats, rows: Ints) -> list[_Level]:
@@ -254,7 +264,7 @@ class _PoseSearch:
                       np.where(kept[..., None], basis[:, ranges.speeds] / units[:, None], 0.0))
 
     def _clipped(self, q: Floats) -> Floats:
-        """Without what rounding takes out of ranges, of machines whose coordinates are free."""
+        """Coordinates that rounding has taken out of their ranges, at the ends; of machines without loops."""
         ranges = self.problem.ranges
         if self.problem.plans.tree.looped or not len(ranges.places):
             return q
@@ -335,5 +345,4 @@ class _PoseSearch:
     def found(self) -> Found:
         """What has become of all."""
         self._polish(np.flatnonzero(~self.solved))
-        at = Places(self.problem.plans, self.q, self.problem.t, self.problem.lead, self.some)
-        return Found(self.q, self.solved, [target.rows(at)[0] for target in self.problem.targets], self.count)
+        return Found(self.q, self.solved, self.problem.errors(self.q, self.some), self.count)

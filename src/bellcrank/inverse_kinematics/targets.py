@@ -17,6 +17,7 @@ import numpy.typing as npt
 from bellcrank.arguments import checked_methods
 from bellcrank.arrays import Floats
 from bellcrank.errors import StateError
+from bellcrank.mechanism.flexible.modal_kinetics import crossing
 from bellcrank.mechanism.joints import quaternion
 from bellcrank.mechanism.pose import Pose
 
@@ -48,13 +49,6 @@ def turn_between(rotation: Floats, goal: Floats) -> Floats:
     """The rotation vector (..., 3) in world axes by which an orientation (..., 3, 3) is beyond another."""
     turn = rotation @ np.swapaxes(goal, -1, -2)
     return quaternion.logarithm(quaternion.from_matrix(turn))
-
-
-def cross(v: Floats) -> Floats:
-    """The matrices (..., 3, 3) of v x."""
-    x, y, z = np.moveaxis(v, -1, 0)
-    zero = np.zeros_like(x)
-    return np.stack([np.stack(row, axis=-1) for row in ((zero, -z, y), (z, zero, -x), (-y, x, zero))], axis=-2)
 
 
 def _numbers(what: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -182,12 +176,12 @@ class BodyOrientation(KinematicTarget):
             q = _numbers(what, self.rotation, (4,))
             size = np.linalg.norm(q, axis=-1, keepdims=True)
             if (np.abs(size - 1.0) > 1e-6).any():
-                raise StateError(f"{what} is no unit quaternion (its length is {float(size.ravel()[0]):.6g})")
+                raise StateError(f"{what} is not a unit quaternion (its length is {float(size.ravel()[0]):.6g})")
             return np.stack([quaternion.turn(q / size, axis) for axis in np.eye(3)], axis=-1)
         found = _numbers(what, self.rotation, (3, 3))
         if np.abs(found @ np.swapaxes(found, -1, -2) - np.eye(3)).max(initial=0.0) > 1e-6 or \
                 (np.linalg.det(found) < 0.0).any():
-            raise StateError(f"{what} is no rotation matrix")
+            raise StateError(f"{what} is not a rotation matrix")
         return found
 
     @property
@@ -270,10 +264,10 @@ class BodyDirection(KinematicTarget):
 
     def rows(self, at: Places) -> Rows:
         here = (at.pose(self.body)[1] @ _unit("axis", self.axis)[:, None])[..., 0]
-        goal, rates = at.given(_unit("along", self.along)), -cross(here) @ at.jacobian(self.body)[..., :3, :]
+        goal, rates = at.given(_unit("along", self.along)), -crossing(here) @ at.jacobian(self.body)[..., :3, :]
         if self.relative_to is not None:
             goal = (at.pose(self.relative_to)[1] @ goal[..., None])[..., 0]
-            rates = rates + cross(goal) @ at.jacobian(self.relative_to)[..., :3, :]
+            rates = rates + crossing(goal) @ at.jacobian(self.relative_to)[..., :3, :]
         return here - goal, rates
 
 
@@ -308,7 +302,7 @@ class Gaze(KinematicTarget):
         far = np.maximum(np.linalg.norm(way, axis=-1, keepdims=True), 1e-12 * at.length)
         goal = way / far
         across = (np.eye(3) - goal[..., :, None] * goal[..., None, :]) / far[..., None]
-        return here - goal, -cross(here) @ jacobian[..., :3, :] + across @ jacobian[..., 3:, :]
+        return here - goal, -crossing(here) @ jacobian[..., :3, :] + across @ jacobian[..., 3:, :]
 
 
 @checked_methods

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bellcrank.arguments import checked_methods, must_be
-from bellcrank.arrays import START, Floats, by_name, flat
+from bellcrank.arrays import START, Floats, by_name, flat, one_time
 from bellcrank.errors import ModelError, NotYetError, SingularError, StateError, hint
 from bellcrank.mechanism.forces import Servo
 from bellcrank.scalar.graph import LEAF, Scalar
@@ -246,12 +246,7 @@ class Rollout:
         >>> np.round(motion.q[:, 0], 2)
         array([0.  , 0.29, 0.59])
         """
-        if wrenches is not None:
-            self._load(wrenches)
-        if tau is not None:
-            self._push(tau)
-        if parameters or targets:
-            self._vary({**(parameters or {}), **self._aims(targets or {})})
+        self._let_act(tau, wrenches, {**(parameters or {}), **self._aims(targets or {})})
         self._advance(steps)
         short = (self._done.reshape(-1)[:self.count] < steps) & self._alive
         if bool(short.any()):
@@ -285,41 +280,59 @@ class Rollout:
         return [slice(a, b) for a, b in pairwise(cuts)]
 
     # -- what acts ------------------------------------------------------------------------------------
-    def _push(self, tau: Any) -> None:
+    def _let_act(self, tau: Any, wrenches: Any, parameters: Mapping[str, Any]) -> None:
+        """Take over all that is given, or nothing if some of it is wrong."""
+        new: list[tuple[str, int, Any]] = [self._parameter(name, value) for name, value in parameters.items()]
+        more: tuple[str, ...] = ()
+        if wrenches is not None:
+            new.append(("wrench", 0, self._wrench_rows(wrenches)))
+        if tau is not None:
+            rows = self._forces(tau)
+            new.append(("tau", 0, rows))
+            if self.system.model.tree.loop_joints:
+                more = tuple(name for name in along_loops(self.system, self._numbers(rows)) if name not in self._forced)
+        pushed = self._pushed or wrenches is not None
+        if more or pushed != self._pushed:  # acts for the first time
+            self._forced, self._pushed = (*self._forced, *more), pushed
+            self._compile_again()
+        self._varied = self._varied or bool(parameters)
+        for name, first, rows in new:
+            self._put(name, first, rows)
+
+    def _forces(self, tau: Any) -> Any:
         nu = self.system.nu
         if isinstance(tau, Mapping):
             named = {name: self._numbers(value) for name, value in tau.items()}
             tau = by_name("rollout: tau", named, self.system.model.configuration.speed_entries, nu)
         if self._device is None or not self._device.holds(tau):
             tau = self._place(flat("rollout: tau", tau, nu, "one for every speed"))
-        self._let_act(tau)
-        self._put("tau", "tau", tau)
+        return self._fitting("tau", tau, nu)
 
-    def _load(self, wrenches: Any) -> None:
-        if isinstance(wrenches, Mapping):
-            wrenches = {name: self._numbers(x) for name, x in wrenches.items()}
-        rows = self.system.model.wrench_rows(self._numbers(wrenches) if not isinstance(wrenches, Mapping) else wrenches)
-        if not self._pushed:
-            self._pushed = True
-            self._compile_again()
-        rows = rows[..., wrench_order(self.system.model.tree), :]
-        self._put("wrenches", "wrench", self._place(rows.reshape(*rows.shape[:-2], -1)))
+    def _wrench_rows(self, wrenches: Any) -> Any:
+        given = {name: self._numbers(x) for name, x in wrenches.items()} if isinstance(wrenches, Mapping) else \
+            self._numbers(wrenches)
+        rows = self.system.model.wrench_rows(given)[..., wrench_order(self.system.model.tree), :]
+        rows = rows.reshape(*rows.shape[:-2], -1)
+        return self._place(self._fitting("wrenches", rows, rows.shape[-1]))
 
-    def _vary(self, parameters: Mapping[str, Any]) -> None:
+    def _parameter(self, name: str, given: Any) -> tuple[str, int, Any]:
         names = list(self.system.model.tree.parameters)
-        for name, given in parameters.items():
-            if name not in names:
-                raise ModelError(f"rollout: {self.system.model.name!r} has no parameter {name!r}; there are "
-                                 f"{', '.join(map(repr, names)) or 'none'}{hint(name, names)}")
-            values = np.asarray(self._numbers(given), dtype=float)
-            if not np.isfinite(values).all():
-                raise StateError(f"rollout: values of parameter {name!r} are not finite")
-            if values.shape not in ((), (self.count,)):
-                raise StateError(f"rollout: parameter {name!r} must be a number or have the shape {(self.count,)}, got "
-                                 f"{values.shape}")
-            self._put(f"parameter {name!r}", "parameters", self._place(values.reshape(-1, 1) if values.ndim else
-                                                                       values.reshape(1)), names.index(name))
-            self._varied = True
+        if name not in names:
+            raise ModelError(f"rollout: {self.system.model.name!r} has no parameter {name!r}; there are "
+                             f"{', '.join(map(repr, names)) or 'none'}{hint(name, names)}")
+        values = np.asarray(self._numbers(given), dtype=float)
+        if not np.isfinite(values).all():
+            raise StateError(f"rollout: values of parameter {name!r} are not finite")
+        if values.shape not in ((), (self.count,)):
+            raise StateError(f"rollout: parameter {name!r} must be a number or have the shape {(self.count,)}, got "
+                             f"{values.shape}")
+        return "parameters", names.index(name), self._place(values[..., None])
+
+    def _fitting(self, what: str, rows: Any, size: int) -> Any:
+        """Rows, (entries,) or (states, entries)."""
+        if rows.shape not in ((size,), (self.count, size)):
+            raise StateError(f"rollout: {what} must have the shape {(self.count, size)} or {(size,)}, got {rows.shape}")
+        return rows
 
     def _aims(self, targets: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters that the targets of servos are."""
@@ -338,12 +351,9 @@ class Rollout:
             out[key[1]] = given
         return out
 
-    def _put(self, what: str, name: str, rows: Any, first: int = 0) -> None:
+    def _put(self, name: str, first: int, rows: Any) -> None:
         """Let rows, (entries,) or (states, entries), be inputs of all states, from one entry of a kind on."""
-        size = rows.shape[-1]
-        if rows.shape not in ((size,), (self.count, size)):
-            raise StateError(f"rollout: {what} must have the shape {(self.count, size)} or {(size,)}, got {rows.shape}")
-        place = self._code.inputs[name] + first
+        size, place = rows.shape[-1], self._code.inputs[name] + first
         into = self._given[:, place:place + size].transpose(0, 2, 1)  # (blocks, lanes, entries)
         if rows.ndim == 1:
             into[...] = rows
@@ -352,15 +362,6 @@ class Rollout:
         into[:whole] = rows[:whole * self._width].reshape(whole, self._width, size)
         if whole * self._width < self.count:
             into[whole, :self.count - whole * self._width] = rows[whole * self._width:]
-
-    def _let_act(self, tau: Any) -> None:
-        """Compile the steps with forces of loop joints where some act for the first time."""
-        if not self.system.model.tree.loop_joints:
-            return
-        more = tuple(name for name in along_loops(self.system, self._numbers(tau)) if name not in self._forced)
-        if more:
-            self._forced = (*self._forced, *more)
-            self._compile_again()
 
     def _compile_again(self) -> None:
         """Compile the steps for more that acts; what states carry stays."""
@@ -397,9 +398,10 @@ class Rollout:
         """
         must_be("rollout.restore: state", "State", state)
         q, u, memory = self._states(state, self.count)
-        steps = round((state.t - self._setup.start) / self._h)
-        if abs(self._setup.start + steps * self._h - state.t) > 1e-9 * max(1.0, abs(state.t)):
-            raise StateError(f"rollout.restore: t = {state.t!r} s is none of the times of this rollout, which began at "
+        t = one_time(state.t)
+        steps = round((t - self._setup.start) / self._h)
+        if abs(self._setup.start + steps * self._h - t) > 1e-9 * max(1.0, abs(t)):
+            raise StateError(f"rollout.restore: t = {t!r} s is not one of the times of this rollout, which began at "
                              f"{self._setup.start!r} s with steps of {self._h!r} s")
         every = np.arange(self.count)
         self._write(self._y, every, self._place(np.concatenate([q, u], axis=-1)))
