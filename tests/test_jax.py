@@ -96,7 +96,7 @@ def test_loops() -> None:
     """Every entry by itself, as the function stands."""
     system = bc.compile(bc.load("four_bar"), backend="numpy")
     state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
-    at = (state.q, state.u, np.array([0.3, -0.2, 0.1]))
+    at = (state.q, state.u, np.array([0.3, -0.2, 0.1, 0.4]))
     d = system.derivatives("forward_dynamics", *at, by=("q", "u", "tau"), closed=False)
     for inline in (False, True):
         f = bc.to_jax(system, "forward_dynamics", inline=inline)
@@ -134,6 +134,6 @@ def test_refusals() -> None:
         bc.to_jax(system, "forward_dynamics", inline=True, reverse_only=True)
     f = bc.to_jax(system, "forward_dynamics")
     with pytest.raises(TypeError, match="takes q, u, tau, got 2"):
-        f(np.zeros(3), np.zeros(3))
-    with pytest.raises(TypeError, match=r"u needs the shape \(3,\), got \(4, 3\); jax.vmap"):
-        f(np.zeros(3), np.zeros((4, 3)), np.zeros(3))
+        f(np.zeros(4), np.zeros(4))
+    with pytest.raises(TypeError, match=r"u needs the shape \(4,\), got \(5, 4\); jax.vmap"):
+        f(np.zeros(4), np.zeros((5, 4)), np.zeros(4))

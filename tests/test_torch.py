@@ -72,7 +72,7 @@ def test_quaternions_time_and_parameters(name: str) -> None:
 def test_loops() -> None:
     system = bc.compile(bc.load("four_bar"), backend="numpy")
     state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
-    tensors = leaves(state.q, state.u, [0.3, -0.2, 0.1])
+    tensors = leaves(state.q, state.u, [0.3, -0.2, 0.1, 0.4])
     value = bc.to_torch(system, "forward_dynamics")(*tensors)
     d = system.derivatives("forward_dynamics", state, [0.3, -0.2, 0.1], by=("q", "u", "tau"), closed=False)
     value.sum().backward()
