@@ -74,7 +74,7 @@ def test_loops() -> None:
     state = system.assemble(q={"A": 0.5}, u={"A": 2.0})
     tensors = leaves(state.q, state.u, [0.3, -0.2, 0.1, 0.4])
     value = bc.to_torch(system, "forward_dynamics")(*tensors)
-    d = system.derivatives("forward_dynamics", state, [0.3, -0.2, 0.1], by=("q", "u", "tau"), closed=False)
+    d = system.derivatives("forward_dynamics", state, [0.3, -0.2, 0.1, 0.4], by=("q", "u", "tau"), closed=False)
     value.sum().backward()
     for x, by in zip(tensors, d, strict=True):
         close(x.grad, d[by].sum(axis=0), 1e-9)
